@@ -165,8 +165,13 @@ def _shape(name: str, result: npt.NDArray[Any], shape: Sequence[int] | None) -> 
         raise Refused(f"{name} must have shape {tuple(shape)}, found shape {result.shape}")
 
 
-def whole_numbers(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
-    """Return confidential or public whole numbers as int64; a refusal names a position, never a value."""
+def whole_numbers(
+    name: str, values: Any, shape: Sequence[int] | None = None, *, copy: bool = True
+) -> npt.NDArray[np.int64]:
+    """Return confidential or public whole numbers as int64; a refusal names a position, never a value.
+
+    Without a copy they may be the same array, and are only to be read.
+    """
     result = array(name, values)
     _shape(name, result, shape)
     if result.dtype.kind == "f":
@@ -177,7 +182,7 @@ def whole_numbers(name: str, values: Any, shape: Sequence[int] | None = None) ->
     if result.size and (result.max() >= LARGEST or result.min() <= -LARGEST):
         bad = np.flatnonzero((result.ravel() >= LARGEST) | (result.ravel() <= -LARGEST))
         raise Refused(f"{name} must stay below 2**62 in size, but the entry at position {bad[0]} does not")
-    return result.astype(np.int64)
+    return result.astype(np.int64, copy=copy)
 
 
 def reals(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.float64]:

@@ -24,6 +24,7 @@ MOST_KEPT = 8
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+Number = TypeVar("Number", bound=np.generic)
 #: Guards the making of an owner's own lock, which happens once per owner.
 _MAKING = threading.Lock()
 
@@ -32,18 +33,31 @@ _MAKING = threading.Lock()
 def compiled(function: Callable[..., Any]) -> Any: ...
 @overload
 def compiled(
-    function: None = None, *, beyond: int | None = None, **options: Any
+    function: None = None, *, beyond: int | None = None, inner: bool = False, **options: Any
 ) -> Callable[[Callable[..., Any]], Any]: ...
-def compiled(function: Callable[..., Any] | None = None, *, beyond: int | None = None, **options: Any) -> Any:
+def compiled(
+    function: Callable[..., Any] | None = None, *, beyond: int | None = None, inner: bool = False, **options: Any
+) -> Any:
     """Compile a function: kept on disk, without the interpreter's lock, dividing as numpy does.
 
     Plain, or with options of numba: `@compiled(inline="always")`. With `beyond`, calls whose arrays hold at most that
-    many numbers run as the function is written: they would be over long before it was compiled.
+    many numbers run as the function is written: they would be over long before it was compiled. With `inner` it is
+    called by compiled functions alone: it is compiled sooner, without what Python would need to call it.
     """
     from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
 
-    made = partial(compiler.compiled, beyond=beyond, options=options)
+    made = partial(compiler.compiled, beyond=beyond, inner=inner, options=options)
     return made if function is None else made(function)
+
+
+def only_read(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The same numbers as an array that cannot be written: what is shared, and what is compiled for one kind of array.
+
+    Compiled code is made once for arrays that may be written and once more for those that may not.
+    """
+    result = values.view()
+    result.flags.writeable = False
+    return result
 
 
 class Owner:

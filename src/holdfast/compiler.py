@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -39,17 +39,28 @@ ROOT = __name__.partition(".")[0]
 _TOGETHER: ContextVar[int] = ContextVar("together", default=0)
 
 
-def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str, Any]) -> Any:
+def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, options: dict[str, Any]) -> Any:
     """Compile a function when it is first called: without the interpreter's lock, dividing as numpy does.
 
-    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
+    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only. With
+    `inner` it can be called from compiled functions only.
     """
     # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
-    options = {"_nrt": True, "no_cfunc_wrapper": True} | options
+    options = {"_nrt": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner} | options
     made = numba.njit(function, nogil=True, error_model="numpy", **options)
+    if inner:  # Python does not get to see what is compiled, for it could not call it
+        made._insert, made._compile_for_args = _nothing, partial(_refused, function.__name__)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)
+
+
+def _nothing(*_: Any) -> None:
+    """Tell nobody."""
+
+
+def _refused(name: str, *_: Any, **__: Any) -> Any:
+    raise TypeError(f"{name} is inner: compiled functions call it, and nobody else")
 
 
 # --- what is not worth compiling -------------------------------------------------------------------------------------
@@ -298,4 +309,4 @@ def _put(values: Any, into: Any) -> None:
 
 #: Copy numbers into an array. A slice on the left, `into[:] = values`, takes five seconds longer to compile: numba
 #: compiles the words of the error that it would raise for other lengths.
-put = compiled(_put, None, {})
+put = compiled(_put, None, True, {})

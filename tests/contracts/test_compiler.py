@@ -24,10 +24,10 @@ PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 TREE = (
-    "import numpy as np; from holdfast.domains.breadth_first import breadth_first\n"
-    "breadth_first.compiled(np.array([-1, 0, 0]))\n"
+    "import numpy as np; from holdfast.domains.breadth_first import _breadth_first\n"
+    "_breadth_first.compiled(np.array([-1, 0, 0]))\n"
 )
-HITS = "print(sum(breadth_first.compiled.stats.cache_hits.values()))\n"
+HITS = "print(sum(_breadth_first.compiled.stats.cache_hits.values()))\n"
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,20 @@ def test_code_is_stale_when_a_function_or_a_constant_of_another_file_changed(tmp
     assert stamps(tmp_path / "b", "7", "x + LIMIT", monkeypatch) == as_it_is
     assert stamps(tmp_path / "c", "8", "x + LIMIT", monkeypatch) != as_it_is
     assert stamps(tmp_path / "d", "7", "x - LIMIT", monkeypatch) != as_it_is
+
+
+def test_inner_functions_are_called_by_compiled_ones_alone(tmp_path):
+    """Before and after they are compiled: what Python would need to call them is not made."""
+    text = (
+        "from holdfast.arrays import compiled\n@compiled(inner=True)\ndef inner(x):\n    return 2 * x\n"
+        "@compiled\ndef outer(x):\n    return inner(x) + 1\n"
+    )
+    made = module(tmp_path, "nested", text)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="inner is inner: compiled functions call it, and nobody else"):
+            made.inner(3)
+        assert made.outer(3) == 7
+    assert len(made.inner.overloads) == 1
 
 
 def test_kept_code_that_is_broken_is_compiled_again(tmp_path):

@@ -8,6 +8,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.randomness import Keys
+from holdfast.trees.messages.outlook import learned
+from holdfast.trees.messages.parcels import empty_shelf
 from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
@@ -63,16 +65,39 @@ def test_balls_and_doubles_draw_the_same_city():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_workers_do_not_change_a_table(kind):
-    parents = nation(36_000, group=9)
+@pytest.mark.parametrize(("kind", "learn"), [("laplace", False), ("laplace", True), ("gaussian", None)])
+def test_workers_do_not_change_a_table(kind, learn):
+    """Neither the table nor the windows that were guessed for it, in slices."""
+    parents = nation(36_000, group=8)
     low = counts_to_bounds(parents, np.random.default_rng(3).integers(0, 7, 36_000))
-    tables = [
-        sampler(parents[: low.size], kind, 2, low, workers=workers).draw(2, hf.seeded(4)) for workers in (1, 2, 3)
-    ]
-    assert np.array_equal(tables[0], tables[1])
-    assert np.array_equal(tables[0], tables[2])
+    made = [sampler(parents[: low.size], kind, 2, low, workers=workers, learn=learn) for workers in (1, 2, 3)]
+    tables = [each.draw(2, hf.seeded(4)) for each in made]
+    for table, each in zip(tables[1:], made[1:], strict=True):
+        assert np.array_equal(tables[0], table)
+        for one, other in zip(made[0].ready.guess, each.ready.guess, strict=True):
+            assert np.array_equal(one, other)
     assert not np.array_equal(tables[0][0], tables[0][1])
+
+
+def test_a_message_tells_how_it_answers_to_slopes():
+    """Its mean and variance under more slopes than are followed at once, but for those that lead out of its window."""
+    places, grid, tilt = np.arange(-20, 31.0), np.linspace(-0.5, 0.5, 101), 0.05
+    shelf = empty_shelf(np.array([places.size]))
+    shelf.values[:] = np.exp(-((places - 3) ** 2) / 40)
+    shelf.lo[0], shelf.hi[0], shelf.r_lo[0], shelf.r_hi[0] = -20, 30, 0.3, 0.3
+    mean, variance = (np.full((1, grid.size), start, dtype=np.float32) for start in (-99.0, 7.0))
+    learned(np.zeros(1, dtype=np.int64), np.array([tilt]), grid, mean, variance, shelf)
+    weights = shelf.values * np.exp(np.outer(grid - tilt, places))
+    beyond = 0.3 * (weights[:, 0] + weights[:, -1]) / weights.sum(axis=1)
+    means = (weights @ places) / weights.sum(axis=1)
+    known = beyond <= 1e-4
+    assert 20 < known.sum() < 90
+    assert np.allclose(mean[0, known], means[known])
+    assert np.allclose(
+        variance[0, known], (weights @ places**2)[known] / weights.sum(axis=1)[known] - means[known] ** 2
+    )
+    assert (variance[0, ~known] == 7).all()
+    assert (np.diff(mean[0]) >= 0).all()
 
 
 def zeros(rng, n):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+import tampering
 from holdfast.release.certificate.verify import verify
 from town import job, write
 
@@ -45,6 +46,19 @@ def test_a_release_with_noise_on_residuals(tmp_path, changes):
     least = hf.best_shares(query, **asked).squared_error / 2
     drawn = hf.gaussian(query, rho=1, integer=False, shares=table.problem.residuals, **asked)
     assert float((drawn.standard_error() ** 2).sum()) == pytest.approx(least, rel=1e-5)
+    # what costs nothing does not take the weight of what is hidden: blocks weigh far less than the town's total
+    weighs = [float(law.sigma2) for law in table.mechanism.base.law.laws]
+    assert max(weighs) > 2 * min(weighs)
+
+
+def test_both_verifiers_find_residuals_of_a_level_that_is_not_there(tmp_path):
+    write(tmp_path)
+    folder = job(tmp_path, BEST).release().folder
+    certificate = tampering.certificate_of(folder)
+    tampering.replaced(certificate, ("tables", 0, "residuals", 0, "level"), "other")
+    tampering.sealed(folder, certificate)
+    for found in tampering.broken(folder):
+        assert any("noise at a level that the table does not" in words for words in found.values()), found
 
 
 @pytest.mark.parametrize(

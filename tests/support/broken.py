@@ -58,7 +58,7 @@ def last_cell_without_noise():
         noise[:, -1] = 0
         return truth + noise
 
-    return Own(draws, hf.histogram(8), claim())
+    return Own(draws, hf.histogram(4), claim())
 
 
 def naive_doubles():
@@ -75,7 +75,7 @@ def one_seed_twice():
         return truth + np.hstack([noise, noise])
 
     # A record is in a cell of the first table and then, or not, in one of the second.
-    return Own(draws, hf.workload(np.eye(6, dtype=int)), claim())
+    return Own(draws, hf.workload(np.eye(4, dtype=int)), claim())
 
 
 def seed_in_the_code():

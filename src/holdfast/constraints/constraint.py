@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-
 from holdfast.arguments import MOST_POSITIONS, Refused, whole
 from holdfast.constraints.possible.contradiction import common_size, refuse_contradiction
 from holdfast.constraints.possible.feasibility import conflict, whole_point
@@ -168,7 +166,7 @@ def _same_tree(part: Part, other: Part) -> bool:
         return False
     if not isinstance(one, TreeShape) or not isinstance(two, TreeShape) or one.by != two.by:
         return False
-    return one.parents is two.parents or np.array_equal(one.parents, two.parents)
+    return one.is_of(two.tree)
 
 
 def _refuse_overlap(left: list[Part], right: list[Part], n: int) -> None:

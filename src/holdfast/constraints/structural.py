@@ -14,24 +14,23 @@ from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import Bounds, Part, listing
 from holdfast.constraints.system.rows import Names, Rows
-from holdfast.domains.hierarchy import sums_of_children
+from holdfast.domains.hierarchy import Hierarchy, sums_of_children
 from holdfast.exact.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
 
 
 def _tree_shape(tree: Any, by: int) -> TreeShape:
-    parents = np.asarray(tree.parents, dtype=np.int64)
-    return TreeShape(parents, np.asarray(tree.leaves, dtype=np.int64), by)
+    return TreeShape(tree if isinstance(tree, Hierarchy) else Hierarchy.from_parents(tree.parents), by)
 
 
 def _tree_rows(shape: TreeShape) -> Rows:
     """Return for every inner node (and category) the row: node − sum of its children = 0."""
-    by, inner = shape.by, np.unique(shape.parents[shape.parents >= 0])
+    by, inner = shape.by, np.flatnonzero(~shape.tree.is_leaf)
     if by == 1:
         names = Names.numbered("consistency at node {}", inner)
     else:
         labels = np.stack([np.repeat(inner, by), np.tile(np.arange(by), inner.size)], axis=1)
         names = Names.numbered("consistency at node {}, category {}", labels)
-    return Rows(tidy(sums_of_children(shape.parents, by)), np.zeros(inner.size * by, dtype=np.int64), names)
+    return Rows(tidy(sums_of_children(shape.tree.parents, by)), np.zeros(inner.size * by, dtype=np.int64), names)
 
 
 def consistent(tree_or_query: Any) -> Constraint:

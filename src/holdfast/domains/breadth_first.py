@@ -6,17 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints, compiled, only_read
 
 
-@compiled(beyond=20_000)
-def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover
-    """Return (start, children, order, depth, reached) of the forest in O(n).
+def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:
+    """Return (start, children, order, depth, reached) of the forest in O(n); the arrays can only be read.
 
     The children of node v, by increasing id, are ``children[start[v]:start[v + 1]]``. `order` lists the nodes
     breadth-first: roots by increasing id, then their children, and so on, so that siblings stand together.
     Nodes on or below a cycle are never reached: `reached` is then smaller than n.
     """
+    start, children, order, depth, reached = _breadth_first(only_read(parents))
+    return only_read(start), only_read(children), only_read(order), only_read(depth), reached
+
+
+@compiled(beyond=20_000)
+def _breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover (compiled)
     n = parents.size
     start = np.zeros(n + 1, np.int64)
     for v in range(n):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array, reals, shown, whole_numbers
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, only_read
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
 from holdfast.domains.frame import nodes_of_frame
 from holdfast.pictures import card, table_of
@@ -109,10 +109,10 @@ class Hierarchy:
         names: npt.NDArray[np.object_] | None,
         passed: tuple[Ints, Ints, Ints, Ints],
     ) -> Hierarchy:
-        start, children, order, depth = map(_frozen, passed)
+        start, children, order, depth = passed
         if np.array_equal(children, order[order.size - children.size :]):  # numbered breadth-first: one array for both
             children = order[order.size - children.size :]
-        return cls(_frozen(parents), depth, order, start, children, levels, names)
+        return cls(only_read(parents), depth, order, start, children, levels, names)
 
     @property
     def n(self) -> int:
@@ -122,12 +122,12 @@ class Hierarchy:
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether each node has no children."""
-        return _frozen(np.diff(self.child_start) == 0)
+        return only_read(np.diff(self.child_start) == 0)
 
     @cached_property
     def leaves(self) -> Ints:
         """The leaves' node numbers, increasing."""
-        return _frozen(np.flatnonzero(self.is_leaf))
+        return only_read(np.flatnonzero(self.is_leaf))
 
     @property
     def n_leaves(self) -> int:
@@ -137,19 +137,19 @@ class Hierarchy:
     @cached_property
     def roots(self) -> Ints:
         """The roots' node numbers, increasing."""
-        return _frozen(np.flatnonzero(self.parents < 0))
+        return only_read(np.flatnonzero(self.parents < 0))
 
     @cached_property
     def level_start(self) -> Ints:
         """Where each depth begins in `order`, with n at the end."""
-        return _frozen(np.concatenate([[0], np.cumsum(np.bincount(self.depth))]).astype(np.int64))
+        return only_read(np.concatenate([[0], np.cumsum(np.bincount(self.depth))]).astype(np.int64))
 
     @cached_property
     def names(self) -> npt.NDArray[np.object_]:
         """Each node's own label."""
         if self.given_names is not None:
             return self.given_names
-        return _frozen(np.array([str(v) for v in range(self.n)], dtype=object))
+        return only_read(np.array([str(v) for v in range(self.n)], dtype=object))
 
     def children_of(self, node: int) -> Ints:
         """Return the children of a node, by increasing number."""
@@ -279,11 +279,6 @@ def _children_of_rows(parents: Ints, counts: Ints, by: int) -> Ints:
     return np.asarray(outputs.ravel()[np.argsort(row.ravel(), kind="stable")])
 
 
-def _frozen(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    values.flags.writeable = False
-    return values
-
-
 def _refuse_first(bad: npt.NDArray[np.bool_], sentence: str) -> None:
     if bad.any():
         raise Refused(sentence.format(int(np.argmax(bad))))
@@ -298,7 +293,7 @@ def _labels(names: Any, n: int) -> npt.NDArray[np.object_]:
             raise Refused(f"names must be texts that are not empty, but the name of node {v} is {label!r}")
     result = np.empty(n, dtype=object)
     result[:] = [str(label) for label in labels]
-    return _frozen(result)
+    return only_read(result)
 
 
 def _level_names(levels: Any, count: int) -> tuple[str, ...]:

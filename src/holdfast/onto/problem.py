@@ -142,7 +142,7 @@ class Problem(Owner):
         low: Array
         high: Array
         if self.integer:
-            low, high = self.system.integer_bounds(self.unit)
+            low, high = (side.copy() for side in self.system.integer_bounds(self.unit))
         else:
             low, high = self.system.real_bounds()
             for bound in (low, high):  # in place: a nation's bounds are large

@@ -174,7 +174,7 @@ def _adds_up(query: Query, space: NullSpace) -> bool:
     """Whether the equalities are those of the very hierarchy on which the query counts: all data obey them."""
     if space.tree is None or query.tree is None or query.n != query.tree.n * space.tree.by:
         return False
-    return np.array_equal(query.tree.parents, space.tree.parents)
+    return space.tree.is_of(query.tree)
 
 
 def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> list[Guarantee]:

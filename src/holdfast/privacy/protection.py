@@ -165,7 +165,7 @@ def _is_own(query: Query, part: Part) -> bool:
     source = part.source
     if query.tree is None or not isinstance(source, TreeShape) or query.n != query.tree.n * source.by:
         return False
-    return np.array_equal(query.tree.parents, source.parents)
+    return source.is_of(query.tree)
 
 
 def possible_cells(query: Query, system: System | None) -> Bools | None:

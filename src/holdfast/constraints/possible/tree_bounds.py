@@ -20,7 +20,7 @@ from holdfast.arrays import Ints, compiled
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Part
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.domains.intervals import bound_upwards, output_parents
+from holdfast.domains.intervals import bound_upwards
 from holdfast.exact.rationals import ExactVector
 
 Sides = tuple[Ints, Ints]
@@ -58,8 +58,7 @@ def crossing_on_tree(parts: Sequence[Part], n: int) -> tuple[bool, frozenset[int
         if np.abs(np.where(np.abs(bounds) < LARGEST, bounds, 0), dtype=np.float64).sum() >= _LARGEST_SUM:
             return False, frozenset()
     shape: Any = parts[trees[0]].source if trees else None
-    parents = output_parents(shape.parents, shape.by) if trees else np.full(n, -1, dtype=np.int64)
-    start, children, order, _, _ = breadth_first(parents)
+    start, children, order, *_ = shape.passed if trees else breadth_first(np.full(n, -1, dtype=np.int64))
     least, most = low.copy(), high.copy()
     at = bound_upwards(start, children, order, least, most, 0.0)
     if at < 0:

@@ -17,6 +17,9 @@ from holdfast.arrays import Array, Bools, Floats, Ints, Owner
 from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
 from holdfast.constraints.system.rows import TOLERANCE, products
 from holdfast.constraints.system.sound_rows import SoundRows
+from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.hierarchy import Hierarchy
+from holdfast.domains.intervals import output_parents
 from holdfast.exact.elimination import Elimination, eliminate, peels
 from holdfast.exact.lattice import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
 
@@ -32,11 +35,27 @@ LARGE = 1000
 
 @dataclass(frozen=True, eq=False)
 class TreeShape:
-    """The rows are exactly a tree's consistency: parents (−1 at roots), leaves, categories per node."""
+    """The rows are exactly the consistency of a tree with so many categories per node."""
 
-    parents: Ints
-    leaves: Ints
+    tree: Hierarchy
     by: int
+
+    def is_of(self, tree: Hierarchy) -> bool:
+        """Whether this is the consistency of such a tree."""
+        return tree is self.tree or np.array_equal(tree.parents, self.tree.parents)
+
+    @cached_property
+    def outputs(self) -> Ints:
+        """The parents of the outputs, −1 at roots."""
+        return output_parents(self.tree.parents, self.by)
+
+    @cached_property
+    def passed(self) -> tuple[Ints, Ints, Ints, Ints, int]:
+        """What `breadth_first` tells of the outputs: the tree knows it where they are its nodes."""
+        tree = self.tree
+        if self.by > 1:
+            return breadth_first(self.outputs)
+        return tree.child_start, tree.children, tree.order, tree.depth, tree.n
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +110,8 @@ class NullSpace(Owner):
         if self.cube_margins is not None:
             return margin_basis(*self.cube_margins)
         if self.tree is not None:
-            paths = path_basis(self.tree.parents, self.tree.leaves, self.tree.by)
+            tree, by = self.tree.tree, self.tree.by
+            paths = path_basis(tree.parents, tree.leaves, by)
             if paths is not None:
                 return paths
         return lattice_basis(self._elimination)

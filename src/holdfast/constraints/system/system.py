@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_numbers
-from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept
+from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept, only_read
 from holdfast.constraints.system.exact_figures import ExactMargins
 from holdfast.constraints.system.null_space import BesideSums, NullSpace, TreeShape
 from holdfast.constraints.system.own_sums import OwnSums, apart, in_front, written
@@ -132,14 +132,14 @@ class System(Owner):
         return alone and self.inequalities.count == 0 and not self.branches
 
     def integer_bounds(self, scale: Any = 1) -> tuple[Ints, Ints]:
-        """Return the least and largest whole number within each bound, ∓2**62 for none.
+        """Return the least and largest whole number within each bound, ∓2**62 for none; they can only be read.
 
         With a scale, for whole numbers whose value in the table is that number times `scale`.
         """
         step = rational("scale", scale)
-        return _whole_bounds(self.lower, step, -LARGEST, math.ceil), _whole_bounds(
-            self.upper, step, LARGEST, math.floor
-        )
+        low = _whole_bounds(self.lower, step, -LARGEST, math.ceil)
+        high = _whole_bounds(self.upper, step, LARGEST, math.floor)
+        return only_read(low), only_read(high)
 
     def integer_inequalities(self, unit: Fraction) -> tuple[sparse.csr_array, Ints]:
         """Return G and the least whole numbers that G·z may be, for whole numbers z of steps of `unit`."""
@@ -296,7 +296,7 @@ class System(Owner):
 
     def _values(self, values: Any, scale: Any) -> tuple[Array, Fraction]:
         found = array("values", values)
-        checked = whole_numbers("values", found) if found.dtype.kind in "iu" else reals("values", found)
+        checked = whole_numbers("values", found, copy=False) if found.dtype.kind in "iu" else reals("values", found)
         if checked.ndim not in (1, 2) or checked.shape[-1] != self.n:
             raise Refused(f"values must have shape ({self.n},) or (size, {self.n}), found shape {checked.shape}")
         step = rational("scale", scale)
@@ -334,7 +334,7 @@ def _missed(rows: Rows, columns: Array, equality: bool, step: Fraction) -> Bools
 
 def _whole_bounds(bounds: ExactVector, step: Fraction, none: int, rounded: Any) -> Ints:
     if bounds.dtype != object and step == 1:
-        return bounds.astype(np.int64)
+        return bounds.astype(np.int64, copy=False)
     if bounds.dtype != object and step.numerator == 1:
         open_end = bounds == none
         largest = np.abs(bounds, where=~open_end, out=np.zeros_like(bounds)).max(initial=0)

@@ -18,7 +18,6 @@ from scipy.special import ndtri
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.compiler import put
-from holdfast.domains.breadth_first import breadth_first
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise import Independent
 from holdfast.randomness import Stream
@@ -57,7 +56,7 @@ class Tree(NamedTuple):
     high: Floats
 
 
-@compiled(fastmath={"reassoc", "contract"})
+@compiled(inner=True, fastmath={"reassoc", "contract"})
 def _energy(tree: Tree, values: Floats) -> float:  # pragma: no cover (compiled)
     """Solve everything from the moving leaves; return −log weight, infinite when a bound is broken."""
     for k in range(tree.solved.size):
@@ -171,7 +170,7 @@ class Target:
     @classmethod
     def of(cls, problem: Problem, forest: Forest, truth: Truth) -> Target:
         """Write a problem on a forest out for the compiled steps."""
-        start, _, order, _, _ = breadth_first(forest.parents)
+        (_, start), order = forest.children, forest.order
         low, high = _noise_bounds(problem, forest, truth)
         exact = forest.exact | (low >= high)
         position = np.empty(forest.n, dtype=np.int64)

@@ -43,7 +43,7 @@ class Tree:
         found = Forest.of(problem.system) if problem.law.integer else None
         if found is None or _places(problem, found) > MOST_PLACES:
             return None
-        low, high = problem.system.integer_bounds(problem.unit)
+        low, high = (side.copy() for side in problem.system.integer_bounds(problem.unit))
         rows = problem.system.equalities.chosen(problem.system.equalities.sizes == 1)
         for position, factor, right in zip(rows.A.indices.tolist(), rows.A.data.tolist(), rows.b.tolist(), strict=True):
             value = Fraction(right) / int(factor) / problem.unit

@@ -98,7 +98,7 @@ def quantile_of_tail(tail: float) -> float:  # pragma: no cover (compiled)
     return _polynomial(_TAIL_ABOVE, root - 5.0) / _polynomial(_TAIL_BELOW, root - 5.0)
 
 
-@compiled
+@compiled(inner=True)
 def normal(word: np.uint64) -> float:  # pragma: no cover (compiled)
     """A standard normal number from 64 random bits: one for the sign, 63 for the tail."""
     tail = (np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-64

@@ -62,7 +62,7 @@ def arcs_of(shape: Shape) -> Arcs | None:
     return Arcs(tail, head, signs, order.astype(np.int64), starts.astype(np.int64))
 
 
-@compiled
+@compiled(inner=True)
 def _root(above, node):  # type: ignore[no-untyped-def]
     while above[node] != node:
         above[node] = above[above[node]]

@@ -23,7 +23,7 @@ NONE = np.int64(LARGEST)
 ROUNDING = 1e-14
 
 
-@compiled
+@compiled(inner=True)
 def _rise(weight, move, absolute):  # type: ignore[no-untyped-def]
     """What one step more costs."""
     if absolute:
@@ -31,7 +31,7 @@ def _rise(weight, move, absolute):  # type: ignore[no-untyped-def]
     return weight * (2.0 * move + 1.0)
 
 
-@compiled
+@compiled(inner=True)
 def _stretch(move, up, absolute):  # type: ignore[no-untyped-def]
     """How many steps cost the same."""
     if not absolute:
@@ -107,7 +107,7 @@ def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves
         prices += np.minimum(distance, reached)
 
 
-@compiled
+@compiled(inner=True)
 def _reduced(tail, weights, low, high, absolute, moves, prices, i, node, other):  # type: ignore[no-untyped-def]
     """What one step along arc i from node to other costs above the prices: 0 or more; infinite where it is full."""
     if tail[i] == node:
@@ -123,7 +123,7 @@ def _reduced(tail, weights, low, high, absolute, moves, prices, i, node, other):
     return left if left > ROUNDING * (abs(cost) + abs(prices[other]) + abs(prices[node])) else 0.0
 
 
-@compiled
+@compiled(inner=True)
 def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolute, moves, prices):  # type: ignore[no-untyped-def]
     """Send as much as possible along arcs that cost nothing at these prices: blocking flows on levels (Dinic)."""
     nodes = lacking.size
@@ -189,7 +189,7 @@ def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolut
                     at[node] += 1
 
 
-@compiled
+@compiled(inner=True)
 def _send_one(tail, head, path, depth, lacking, low, high, absolute, moves, source, target):  # type: ignore[no-untyped-def]
     """Send along a path as much as costs the same."""
     amount = min(lacking[target], -lacking[source])

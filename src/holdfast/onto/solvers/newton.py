@@ -54,7 +54,7 @@ def _diagonal(starts, rows, entries, free, result):  # type: ignore[no-untyped-d
     return result
 
 
-@compiled
+@compiled(inner=True)
 def _conjugate_gradients(starts, rows, entries, free, diagonal, ridge, right, step):  # type: ignore[no-untyped-def]
     """Solve (A D Aᵀ + ridge) step = right, scaled by the diagonal; return whether it came near enough soon enough."""
     residual = right.copy()

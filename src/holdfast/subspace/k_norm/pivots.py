@@ -20,7 +20,7 @@ MOST_CROSSED = 100_000
 BEYOND = 1e-12
 
 
-@compiled
+@compiled(inner=True)
 def refresh(points: Floats, corners: Ints, inverse: Floats) -> None:
     """Invert the table of corners anew."""
     count, rank = points.shape
@@ -35,7 +35,7 @@ def refresh(points: Floats, corners: Ints, inverse: Floats) -> None:
             inverse[i, k] = fresh[i, k]
 
 
-@compiled
+@compiled(inner=True)
 def _products(columns: Floats, row: Floats, found: Floats) -> None:
     """A row times every point."""
     for j in range(found.size):
@@ -45,7 +45,7 @@ def _products(columns: Floats, row: Floats, found: Floats) -> None:
             found[j] += row[i] * columns[i, j]
 
 
-@compiled
+@compiled(inner=True)
 def follow(
     points: Floats,
     columns: Floats,
@@ -128,7 +128,7 @@ def follow(
     return -1.0
 
 
-@compiled
+@compiled(inner=True)
 def locate(points: Floats, columns: Floats, first: Ints, point: Floats, corners: Ints, inverse: Floats) -> float:
     """Find the cone over a point, from a first facet; return its gauge, or −1."""
     count, rank = points.shape
@@ -162,7 +162,7 @@ def gauges(points: Floats, columns: Floats, first: Ints, targets: Floats) -> Flo
     return found
 
 
-@compiled
+@compiled(inner=True)
 def _chord(
     points: Floats, columns: Floats, corners: Ints, inverse: Floats, state: Floats, axis: int
 ) -> tuple[float, float]:
@@ -177,7 +177,7 @@ def _chord(
     return state[axis] - down, state[axis] + up
 
 
-@compiled
+@compiled(inner=True)
 def _move(
     points: Floats, columns: Floats, corners: Ints, inverse: Floats, state: Floats, axis: int, value: float
 ) -> None:

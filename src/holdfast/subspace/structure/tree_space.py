@@ -18,7 +18,6 @@ import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints import System
-from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import output_parents
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
@@ -49,7 +48,7 @@ class TreeSpace:
             return None
         if not np.array_equal(forest.parents, output_parents(query.tree.parents, query.n // query.tree.n)):
             return None
-        order, depth = breadth_first(forest.parents)[2:4]
+        order, depth = forest.order, forest.depth
         place = np.empty(forest.n, np.int64)
         place[order] = np.arange(forest.n)
         parents = forest.parents[order]

@@ -16,8 +16,9 @@ import numpy as np
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.randomness import Keys
 from holdfast.trees.messages.messages import Messages
+from holdfast.trees.messages.outlook import learned
 from holdfast.trees.messages.parcels import Shelf
-from holdfast.trees.messages.responses import Known, learned
+from holdfast.trees.messages.responses import Known
 from holdfast.trees.messages.sampler import Sampler
 
 #: What of a message on a shelf goes up: everything but where it stands, and what is tested where it was made.
@@ -64,13 +65,13 @@ class Part(Sampler):
         for root, k in _roots(up).items():
             one = slice(k, k + 1)
             shelf, (grid, mean, variance) = up.shelf, told[root].answers
-            means, variances = mean[None].copy(), variance[None].copy()
-            learned(
-                np.zeros(1, dtype=np.int64), shelf.tilt[one], grid, means, variances, shelf.values, shelf.offset[one],
-                shelf.lo[one], shelf.hi[one], shelf.r_lo[one], shelf.r_hi[one],
-            )  # fmt: skip
+            means, variances = mean[None].astype(np.float32), variance[None].astype(np.float32)
+            mine = Shelf._make([shelf.values, *(each[one] for each in shelf[1:])])
+            learned(np.zeros(1, dtype=np.int64), mine.tilt, grid, means, variances, mine)
             ends = int(up.pieces.lowest[k]), int(up.pieces.highest[k])
-            found[root] = Graft(*ends, Known(grid, means[0], variances[0]), _sent(shelf, k))
+            found[root] = Graft(
+                *ends, Known(grid, means[0].astype(np.float64), variances[0].astype(np.float64)), _sent(shelf, k)
+            )
         return found
 
     def drawn(self, totals: Ints, attempts: Ints, keys: Keys) -> tuple[Ints, Bools]:

@@ -126,7 +126,7 @@ def choose_part(one: Any, other: Any, tilt: Any, s: Any, start: Any, word: Any, 
     return UNDECIDED
 
 
-@compiled
+@compiled(inner=True)
 def choose_total(f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
     """Draw a total with weight f(s)·e^{−tilt·s}, in the order start, start+1, start−1, …"""
     ones = np.ones(hi - lo + 1)

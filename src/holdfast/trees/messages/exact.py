@@ -24,6 +24,7 @@ from holdfast.trees.messages import passes
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.parcels import Shelf
 from holdfast.trees.messages.steps import HIGH, LOW, SMALLEST
+from holdfast.trees.plain.balls import powers
 from holdfast.trees.plain.message import ANY, HARD, Alone, Division, End, Message, Weight
 
 #: Beyond its table a Gaussian weight falls as at its last place, or a little faster.
@@ -41,6 +42,11 @@ class LaplaceLeaf(Message):
     def ball(self, t: int) -> arb:
         """The message itself at any noise."""
         return arb(self.alpha) ** abs(t) if self.low <= t <= self.high else arb(0)
+
+    def balls(self, first: int, last: int) -> list[arb]:
+        """The same at all noise of a range."""
+        found = [arb(1), *powers(1.0, self.alpha, max(-first, last))]
+        return [found[abs(t)] if self.low <= t <= self.high else arb(0) for t in range(first, last + 1)]
 
 
 class Node(NamedTuple):

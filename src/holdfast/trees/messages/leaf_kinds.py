@@ -87,12 +87,11 @@ def kinds_of_leaves(
     forest: Forest, law_of: Ints, low: Ints, high: Ints, pulled: Bools | None, far: Ints
 ) -> tuple[Leaves, Ints]:
     """The kinds of leaves and the kind of every output (0 where it is no free leaf); `far` are the limits of bounds."""
-    if (law_of[forest.is_leaf & ~forest.exact] < 0).any():
-        raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
     span = int(far.max()) + 2
     pulled = np.zeros(0, dtype=np.bool_) if pulled is None else pulled
-    key = _leaf_keys(forest.is_leaf, forest.exact, law_of, low, high, pulled, far, span)
-    largest = int(key.max(initial=0)) + 1
+    key, largest = _leaf_keys(forest.is_leaf, forest.exact, law_of, low, high, pulled, far, span)
+    if largest == 0:
+        raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
     if largest <= max(1 << 24, 8 * key.size):
         values, kind = _numbered(key, largest)
     else:
@@ -106,20 +105,26 @@ def kinds_of_leaves(
 
 @compiled
 def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
-    """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
-    key = np.zeros(law.size, np.int64)
+    """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs.
+
+    The second result is more than all of them, and 0 where a leaf has no law.
+    """
+    key, largest = np.zeros(law.size, np.int64), np.int64(1)
     for v in range(law.size):
         if is_leaf[v] and not exact[v]:
-            limit = limits[1 if pulled.size and pulled[v] else 0, max(law[v], 0)]
+            if law[v] < 0:
+                return key, np.int64(0)
+            limit = limits[1 if pulled.size and pulled[v] else 0, law[v]]
             below = -low[v] if low[v] > -limit else span - 1
             above = high[v] if high[v] < limit else span - 1
             key[v] = (law[v] * span + below) * span + above
-    return key
+            largest = max(largest, key[v] + 1)
+    return key, largest
 
 
 @compiled
 def _numbered(key: Any, largest: Any) -> Any:
-    """The distinct keys in order, and the place of each key among them."""
+    """The distinct keys in order, and in place of each key its place among them."""
     place = np.zeros(largest, np.int64)
     for i in range(key.size):
         place[key[i]] = 1
@@ -134,10 +139,9 @@ def _numbered(key: Any, largest: Any) -> Any:
     for value in range(largest):
         if place[value] >= 0:
             values[place[value]] = value
-    kind = np.empty(key.size, np.int64)
     for i in range(key.size):
-        kind[i] = place[key[i]]
-    return values, kind
+        key[i] = place[key[i]]
+    return values, key
 
 
 @compiled

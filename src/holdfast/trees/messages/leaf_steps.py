@@ -18,11 +18,13 @@ from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
 CUT_OFF = 0.99
 HARDLY = 1e-17
+#: How many σ a Gaussian leaf is written out first.
+NEARLY_ALL = 9.0
 #: No bound on a leaf.
 ENDLESS = 2**62
 
 
-@compiled(fastmath={"contract"}, **BORROWED)
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
 def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
     """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
 
@@ -60,14 +62,14 @@ def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
     return rising, falling
 
 
-@compiled(fastmath={"contract"}, **BORROWED)
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
 def _put(out: Any, count: Any, x: Any, start: Any) -> None:
     """out = x from a place on."""
     for i in range(np.uint64(count)):
         out[i] = x[np.uint64(start) + i]
 
 
-@compiled(fastmath={"contract"}, **BORROWED)
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
 def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> None:
     """Add factor times x, from a place on, to out[first:last]."""
     for i in range(np.uint64(max(last - first, 0))):
@@ -84,7 +86,7 @@ def _recursion(run: Any, last: Any, most: Any) -> Any:
     return 1.5 * (min(most, 1.01 * (run / last - 1.0)) if last >= SMALLEST else most) + 4.0
 
 
-@compiled(fastmath={"contract"}, **BORROWED)
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
 def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> None:
     """room[to + i] = room[x + i] + factor·room[y + i]."""
     to, x, y = np.uint64(to), np.uint64(x), np.uint64(y)
@@ -92,7 +94,7 @@ def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> Non
         room[to + i] = room[x + i] + factor * room[y + i]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
     """With f = room[start:size], add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count; f is geometric beyond its end.
 
@@ -151,7 +153,7 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
     return roundings
 
 
-@compiled
+@compiled(inner=True)
 def _even_tail(out: Any, powers: Any, edge: Any, q: Any, places: Any) -> None:
     """What lies beyond the end of `_window` where q is nearly 1: powers of q are added up one by one."""
     n, size, top, stop = places
@@ -163,7 +165,7 @@ def _even_tail(out: Any, powers: Any, edge: Any, q: Any, places: Any) -> None:
         out[i] += edge * powers[size - 1 - i] * sums[i + n - size + 1]
 
 
-@compiled
+@compiled(inner=True)
 def _mirrored(out: Any, room: Any, size: Any, count: Any, powers: Any, bound: Any, r: Any) -> Any:
     """Put the sums over noise from 0 to a near bound into `out`: those of `_window`, seen from the other side."""
     mirrored = np.empty(3 * size)
@@ -174,7 +176,7 @@ def _mirrored(out: Any, room: Any, size: Any, count: Any, powers: Any, bound: An
     return roundings
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo: Any) -> Any:
     """Put the sums over noise of 0 and more into `out`; return the roundings, infinite where there is no sum.
 
@@ -214,7 +216,7 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
     return above
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) -> Any:
     """Add the sums over noise below 0 to `out`, as `_noise_above` puts those above; the bound is counted downwards."""
     size, count, shift = spread
@@ -327,7 +329,7 @@ def leaf_leans(
         previous = more
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
     """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
 
@@ -340,20 +342,21 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
     return _gaussian_onto(leaf, message, hard, out, out_lo, out_hi)
 
 
-@compiled
+@compiled(inner=True)
 def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any) -> Any:
     """As `leaf_onto`, for a Gaussian leaf."""
     powers, low, high = leaf
     f, lo, hi, r_lo, r_hi = message
     longest = powers.size - 1
-    b_lo, b_hi = max(low, -longest), min(high, longest)
-    kernel = np.empty(b_hi - b_lo + 1)
-    for b in range(b_lo, b_hi + 1):
-        kernel[b - b_lo] = powers[abs(b)]
-    b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
     good_lo, good_hi, error = out_lo, out_lo - 1, np.inf
-    for extra in (min(hi - lo + 8, 2 * longest), longest + max(lo - out_lo, out_hi - hi, 0)):
-        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, extra)
+    usual = min(np.int64(NEARLY_ALL * np.sqrt(-0.5 / np.log(powers[1]))) + 4, longest)
+    for most in (usual, longest):  # nearly always the first is enough
+        b_lo, b_hi = max(low, -most), min(high, most)
+        kernel = np.empty(b_hi - b_lo + 1)
+        for b in range(b_lo, b_hi + 1):
+            kernel[b - b_lo] = powers[abs(b)]
+        b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
+        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, most + max(lo - out_lo, out_hi - hi, 0))
         good_lo, good_hi, error = add_piece(
             kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
         )
@@ -366,7 +369,7 @@ def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, ou
     return good_lo, good_hi, error
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, final: Any) -> Any:
     """Keep to sums that hardly use a tail without room; return them and the mean distance."""
     f, lo, hi, r_lo, r_hi = message

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Bools, Floats, Ints, Owner, kept
+from holdfast.arrays import Bools, Floats, Ints, Owner, kept, only_read
 from holdfast.noise import Independent
 from holdfast.progress import Progress
 from holdfast.trees.messages import leaf_kinds, passes
@@ -90,6 +90,10 @@ class Messages(Owner):
     slopes: Floats | None = None  # that totals are known to meet, for a better guess
     pull: Floats | None = None  # the slope from above at every output, read at roots, where others stand above; None: 0
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):  # compiled once, whether a caller might write them or not
+            object.__setattr__(self, name, only_read(getattr(self, name)))
+
     # --- what is known before any message ------------------------------------------------------------------------
 
     @cached_property
@@ -154,14 +158,14 @@ class Messages(Owner):
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
 
-        over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
+        over = partial(_in_slices, self.workers, share=1 << 11)  # without self: what is kept must not keep its keeper
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes, pull)
+        found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+            found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, found.usual_slopes, pull)
         return found, pulled
 
     @property
@@ -196,11 +200,7 @@ class Messages(Owner):
     @cached_property
     def blocks(self) -> tuple[Shelf, Ints, int]:
         """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
-        p, g = self.pieces, self.guess
-        kinds = self.kit.leaf_law.size
-        lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
-        hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
-        widest = block_windows(self.kit, p, self.fresh(self.prospect.heights[0]), g, self.need_inside, lo, hi)
+        lo, hi, widest = _windows_of_blocks(self)
         asked = hi >= lo
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
@@ -351,6 +351,19 @@ def _in_slices(
         return list(pool.map(counted, slices))
 
 
+def _windows_of_blocks(up: Messages) -> tuple[Ints, Ints, float]:
+    """The windows that parcels ask of blocks, (leaf kind, count), and the widest inside a parcel."""
+    room = up.kit.leaf_law.size, MOST_LEAVES + 1
+
+    def widened(parcels: Ints) -> tuple[Ints, Ints, float]:
+        lo, hi = np.full(room, LARGEST), np.full(room, -LARGEST)
+        return lo, hi, block_windows(up.kit, up.pieces, parcels, up.guess, up.need_inside, lo, hi)
+
+    parcels = up.fresh(up.prospect.heights[0])
+    lows, highs, widest = zip(widened(parcels[:0]), *up.over(widened, parcels, 1 << 14, None), strict=True)
+    return np.minimum.reduce(lows), np.maximum.reduce(highs), max(widest)
+
+
 def _gives_way(up: Messages, found: Prospect) -> Bools | None:
     """Leaves that are pulled so hard that bounds far away matter; None where none are."""
     laws, far, p = up.laws, up.far, up.pieces
@@ -358,7 +371,7 @@ def _gives_way(up: Messages, found: Prospect) -> Bools | None:
         return None
     chosen = np.ones(far.size, dtype=np.bool_)
     if not (laws.laplace and found.is_rough):
-        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcel_of_leaf[up.far_places]]]
+        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcels_at(up.far_places)]]
         resists = np.full(far.size, np.inf)
         for bound, pull in ((-up.low[far], slope[:, 0]), (up.high[far], -slope[:, 1])):
             left_out = (bound >= up.limits[0][law]) & (bound < LARGEST)

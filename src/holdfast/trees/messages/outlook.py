@@ -15,17 +15,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
-from holdfast.compiler import put
 from holdfast.trees.messages.pieces import Pieces
-from holdfast.trees.messages.responses import Laws, Leaves, at, leaf_responses, learned, slope_for, slopes, upward
+from holdfast.trees.messages.responses import Laws, Leaves, leaf_responses, slopes, upward
+from holdfast.trees.messages.windows import (
+    Followed,
+    Responses,
+    Windows,
+    bends_upward,
+    slopes_downward,
+    together,
+    windows_downward,
+)
 
 #: What runs a task on slices of some items.
 Over = Callable[[Callable[[Ints], Any], Ints], Any]
 
-#: How far messages inside parcels, which have no tilt, may fall: e^−420 and its square root are far from no doubles.
-MOST_DECAY = 420.0
+#: Slopes at a time, and rows of so many numbers that `_moments` fills: a step, its powers, and sums.
+_WIDE = 64
+_STEP, _POWER, _MASS, _FIRST, _SECOND, _LAST, _BEYOND, _ROWS = (np.uint64(i * _WIDE) for i in range(8))
 
 
 class Outlook(NamedTuple):
@@ -47,282 +55,17 @@ class Outlook(NamedTuple):
     leaf_steep: Floats
 
 
-@compiled(**BORROWED)
-def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
-    """Minus the log-probability of straying d from the mean, about, and its slope.
-
-    Parabolic with variance v until the slope is bend[0]; from there the slope grows as with variance bend[1] up to
-    bend[2]. `pull` is a slope that helps to stray.
-    """
-    first, last = bend[0] - pull, max(bend[2] - pull, 0.05 * bend[2])
-    if first < 0.05 * bend[0]:
-        first = last
-    turn = v * first
-    if d <= turn:
-        return d * d / (2 * v), d / v
-    cost = first * turn / 2
-    x = d - turn
-    straight = (last - first) * bend[1]
-    if x <= straight:
-        return cost + first * x + x * x / (2 * bend[1]), first + x / bend[1]
-    cost += first * straight + straight * straight / (2 * bend[1]) if straight > 0 else 0.0
-    return cost + last * (x - max(straight, 0.0)), last
-
-
-@compiled(**BORROWED)
-def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pull: Any, need: Any) -> Any:
-    """How far a total strays with log-probability −need, while another goes back as far."""
-    d = np.sqrt(2 * need / (1 / v + 1 / other_v))
-    for _ in range(12):
-        cost, slope = _cost(d, v, bend, pull)
-        other_cost, other_slope = _cost(d, other_v, other_bend, other_pull)
-        cost += other_cost
-        if cost >= need * (1 - 1e-2):
-            break
-        d += (need - cost) / (slope + other_slope)
-    return d
-
-
-@compiled(**BORROWED)
-def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: Any, other_bend: Any, need: Any) -> Any:
-    """As `reach`, for a total that strays along its own responses: the cost is the slope that it takes, summed up."""
-    d, cost, pull = 0.0, 0.0, 0.0
-    g = np.searchsorted(grid, slope) if sign > 0 else np.searchsorted(grid, slope, "right") - 1
-    while 0 <= g < grid.size:
-        further, harder = sign * (means[g] - centre), sign * (grid[g] - slope)
-        if further > d:
-            length = further - d
-            more = cost + length * (pull + harder) / 2
-            held, _ = _cost(further, other_v, other_bend, 0.0)
-            if more + held >= need:  # between the two, where the pull grows evenly
-                low, high = 0.0, length
-                for _ in range(24):
-                    x = (low + high) / 2
-                    held, _ = _cost(d + x, other_v, other_bend, 0.0)
-                    if cost + x * (pull + x * (harder - pull) / (2 * length)) + held >= need:
-                        high = x
-                    else:
-                        low = x
-                return d + high
-            d, cost = further, more
-        pull = max(pull, harder)
-        g += sign
-    held, held_slope = _cost(d, other_v, other_bend, 0.0)
-    return d + (need - cost - held) / (pull + held_slope)
-
-
-@compiled(**BORROWED)
-def _in_series(bend: Any, other: Any) -> None:
-    """The bend of a sum of two totals, in place of the first: the softer one gives way."""
-    bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
-
-
-class Followed(NamedTuple):
-    """What the guess keeps of every piece from one time that it is made to the next."""
-
-    slope: Floats  # from above
-    below: Floats  # with that of the own weight
-    centre: Floats  # the mean of the total
-    spread: Floats  # its variance
-    before: Floats  # the same before the own weight
-    bends: Floats  # how totals bend when they stray up [0] or down [1]
-
-
-class Responses(NamedTuple):
-    """How totals of every kind of piece answer to slopes of a grid: before the own weight, and after it."""
-
-    before_mean: Floats
-    before_variance: Floats
-    mean: Floats
-    variance: Floats
-
-
-#: What cannot bend at all.
-RIGID = 1e9
-
-
-@compiled(**BORROWED)
-def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: Any, followed: Any) -> None:
-    """Slopes and means of the pieces of kinds higher than `known`, from the roots, whose slopes are given, down."""
-    kind, left, right, root, height = pieces.kind, pieces.left, pieces.right, pieces.root, pieces.height
-    before_mean, before_variance, mean, variance = responses
-    slope, below, centre, spread, before, _ = followed
-    for p in range(kind.size - 1, -1, -1):
-        k = kind[p]
-        if height[k] <= known:
-            continue
-        centre[p] = 0.0 if root[p] == 2 else at(mean[k], grid, slope[p], unit)
-        spread[p] = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
-        below[p] = slope_for(before_mean[k], grid, centre[p], unit)
-        before[p] = max(at(before_variance[k], grid, below[p], unit * unit), 1e-2)
-        for side in range(2):
-            child = right[p] if side else left[p]
-            if child < 0:
-                continue
-            slope[child] = below[p]
-            if height[kind[child]] <= known:  # its windows stay, its mean is better known
-                centre[child] = at(mean[kind[child]], grid, slope[child], unit)
-                spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
-
-
-@compiled(**BORROWED)
-def _softened(own: Any, sign: Any, below: Any, slope: Any) -> Any:
-    """The slope at which an own Laplace weight gives way."""
-    return max(own + sign * (below - slope), 0.02 * own)
-
-
-@compiled(**BORROWED)
-def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followed: Any) -> None:
-    """How the totals of pieces of kinds higher than `known` bend when they stray, from the leaves up."""
-    rate, laplace, _ = weight
-    slope, below, _, _, before, bends = followed
-    left, right = pieces.left, pieces.right
-    for p in range(pieces.kind.size):
-        if pieces.height[pieces.kind[p]] <= known:
-            continue
-        own_law = pieces.law[pieces.kind[p]]
-        for side in range(2):
-            sign = 1.0 if side == 0 else -1.0
-            bend = bends[p, side]
-            if left[p] < 0:
-                steep = np.inf
-                for j in range(pieces.first[p], pieces.first[p] + pieces.members[p]):
-                    steep = min(steep, leaf_steep[pieces.leaf_kind[j]])
-                bend[0] = max(steep - sign * below[p], 0.02 * steep)
-                bend[1] = 1.0
-                bend[2] = bend[0]
-            else:
-                put(bends[left[p], side], bend)
-                if right[p] >= 0:
-                    _in_series(bend, bends[right[p], side])
-            if own_law < 0:
-                continue
-            if laplace:
-                soft = _softened(rate[own_law], sign, below[p], slope[p])
-                bend[0], bend[1], bend[2] = soft, before[p], soft + bend[0]
-            else:
-                bend[:] = RIGID
-
-
-@compiled(**BORROWED)
-def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rough: Any, followed: Any) -> Any:
-    """Where the total of a piece lies, as its own responses and what holds it from outside let it stray."""
-    k = pieces.kind[p]
-    rest, hold = held
-    if rough:
-        up = _along(mean[k], grid, followed.slope[p], followed.centre[p], 1, rest[p], hold[p, 0], need) + 3
-        down = _along(mean[k], grid, followed.slope[p], followed.centre[p], -1, rest[p], hold[p, 1], need) + 3
-    else:
-        up = reach(followed.spread[p], followed.bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
-        down = reach(followed.spread[p], followed.bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
-    return down, up
-
-
-@compiled(**BORROWED)
-def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any, own_hold: Any) -> Any:
-    """What holds a piece's total below its own weight: that weight and everything outside; `own_hold` is filled."""
-    rate, laplace, _ = weight
-    hold, own_rest = held[1], held[0][p]
-    for side in range(2):
-        put(hold[p, side], own_hold[side])
-    if law < 0:
-        return own_rest
-    own = rate[law]
-    if laplace:
-        width2 = 1 / (1 / followed.before[p] + own * own / 2)
-        far2 = followed.centre[p] * followed.centre[p] + width2
-        bend_by = own * width2 / (far2 * np.sqrt(far2))
-        for side in range(2):
-            soft = _softened(own, 1.0 if side == 0 else -1.0, followed.below[p], followed.slope[p])
-            own_hold[side, 2] = soft + own_hold[side, 0]
-            own_hold[side, 0], own_hold[side, 1] = soft, own_rest
-    else:
-        bend_by = 2 * own
-        own_hold[:] = RIGID
-    return 1 / (1 / own_rest + bend_by)
-
-
-@compiled(**BORROWED)
-def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, followed: Any, outlook: Any) -> None:
-    """What holds the two parts of a piece from outside: each other, and what holds their total."""
-    rest, hold = held
-    a, b, k = pieces.left[p], pieces.right[p], pieces.kind[p]
-    if a < 0:
-        return
-    if b < 0:
-        rest[a] = own_rest
-        for side in range(2):
-            put(own_hold[side], hold[a, side])
-        return
-    spread, bends = followed.spread, followed.bends
-    rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
-    for side in range(2):  # one goes up when the other goes down, or when the total goes up
-        put(bends[b, 1 - side], hold[a, side])
-        put(bends[a, 1 - side], hold[b, side])
-        _in_series(hold[a, side], own_hold[side])
-        _in_series(hold[b, side], own_hold[side])
-    outlook.share[k] = spread[a] / (spread[a] + spread[b])
-    outlook.left_mean[k] = followed.centre[a]
-
-
-@compiled(**BORROWED)
-def _windows_downward(
-    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any, held: Any
-) -> None:
-    """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
-
-    What holds a total from outside goes down, in `held`: the variance with which it lets the total move, and how that
-    bends; its last place is room for one piece more.
-    """
-    (_, laplace, hardest), own_hold = weight, held[1][-1]
-    kind, root, lowest, highest = pieces.kind, pieces.root, pieces.lowest, pieces.highest
-    slope, below, centre = followed.slope, followed.below, followed.centre
-    low, high = outlook.low, outlook.high
-    for k in range(pieces.law.size):
-        if pieces.height[k] > known:
-            low[k], high[k], outlook.rest[k] = LARGEST, -LARGEST, 0.0
-            outlook.hold[k] = np.inf
-            outlook.below[k, 0], outlook.below[k, 1] = np.inf, -np.inf
-    for p in range(kind.size - 1, -1, -1):
-        k = kind[p]
-        if pieces.height[k] <= known:
-            continue
-        fixed = root[p] == 2
-        if root[p] > 0:
-            held[0][p] = 1e-9 if fixed else 1e18
-            held[1][p] = RIGID if fixed else 1e-9
-            held[1][p, :, 1] = 1e18
-        if fixed:
-            lo, hi = max(lowest[k], np.int64(-2)), min(highest[k], np.int64(2))
-        else:
-            down, up = _window(p, pieces, held, mean, outlook.grid, need, rough, followed)
-            if laplace and pieces.left[p] < 0:
-                up = min(up, max(MOST_DECAY / hardest - centre[p], 4.0))
-                down = min(down, max(MOST_DECAY / hardest + centre[p], 4.0))
-            lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
-            hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
-        low[k], high[k] = min(low[k], lo), max(high[k], hi)
-        outlook.tilt[k], outlook.centre[k] = slope[p], centre[p]
-        outlook.below[k, 0] = min(outlook.below[k, 0], below[p])
-        outlook.below[k, 1] = max(outlook.below[k, 1], below[p])
-        own_rest = _held_below(p, np.int64(-1) if fixed else pieces.law[k], weight, held, followed, own_hold)
-        outlook.rest[k] = max(outlook.rest[k], own_rest)
-        for side in range(2):
-            if own_hold[side, 0] < outlook.hold[k, side, 0]:
-                put(own_hold[side], outlook.hold[k, side])
-        _pass_down(p, pieces, own_rest, own_hold, held, followed, outlook)
-
-
 class Prospect:
     """Guesses of windows for all kinds of pieces, which can be made again as messages become known."""
 
     def __init__(
-        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Floats | None = None,
-        pull: Floats | None = None,
+        self, pieces: Pieces, levels: list[Ints], leaves: Leaves, laws: Laws, need: float, over: Over,
+        more: Floats | None = None, pull: Floats | None = None,
     ) -> None:  # fmt: skip
         """Guess windows beyond which totals lie with a probability of about e^{−need}; `over` runs tasks on slices.
 
-        `more` are slopes for the grid, `pull` is the slope from above at every piece that is a root (None: 0).
+        `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the slope from above at every piece
+        that is a root (None: 0).
         """
         grid = slopes(laws, 8)
         if more is not None:
@@ -334,12 +77,12 @@ class Prospect:
             steep = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / 50)
         else:
             steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
-        self._pieces, self._laws, self._need, self._over = pieces, laws, need, over
+        self._pieces, self._levels, self._laws, self._need, self._over = pieces, levels, laws, need, over
         self._rough = more is not None
         self._leaf = (leaf_mean, leaf_variance, steep)
         self._grid = (grid, unit)
         kinds, size = pieces.kinds, pieces.size
-        self._responses: Responses | None = Responses(*(np.empty((kinds, grid.size)) for _ in range(4)))
+        self._responses: Responses | None = Responses.empty((kinds, grid.size))
         five = [np.zeros(size) for _ in range(5)]
         five[0] += 0.0 if pull is None else pull
         self._followed: Followed | None = Followed._make([*five, np.empty((size, 2, 3))])
@@ -369,17 +112,17 @@ class Prospect:
     def answers(self, kind: int) -> tuple[Floats, Floats, Floats]:
         """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
         assert self._responses is not None
-        return self._grid[0], self._responses.mean[kind].copy(), self._responses.variance[kind].copy()
+        found = self._responses
+        return self._grid[0], found.mean[kind].astype(np.float64), found.variance[kind].astype(np.float64)
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""
         o, (grid, _) = self.outlook, self._grid
         assert self._responses is not None
         mean, variance = self._responses.mean, self._responses.variance
-        learned(
-            self.heights[height], o.tilt, grid, mean, variance, shelf.values, shelf.offset, shelf.lo, shelf.hi,
-            shelf.r_lo, shelf.r_hi,
-        )  # fmt: skip
+        kinds = self.heights[height]
+        weighed = kinds[self._pieces.law[kinds] >= 0]  # others answer as the sums of what they are made of
+        self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), weighed)
         self._guess(height)
 
     def forget(self) -> None:
@@ -394,7 +137,75 @@ class Prospect:
         weight = laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))
         for kinds in self.heights[known + 1 :]:
             self._over(lambda some: upward(some, pieces, tuple(leaf), weight[:2], *self._grid, responses), kinds)
-        _slopes_downward(pieces, *self._grid, responses, known, followed)
-        _bends_upward(pieces, steep, weight, known, followed)
-        held, rough = (np.empty(pieces.size), np.empty((pieces.size + 1, 2, 3))), self._rough
-        _windows_downward(pieces, weight, responses.mean, self._need, known, rough, followed, self.outlook, held)
+        upwards = self._levels[known + 1 :]
+        for level in reversed(upwards):
+            self._over(lambda some: slopes_downward(some, pieces, *self._grid, responses, known, followed), level)
+        for level in upwards:
+            self._over(lambda some: bends_upward(some, pieces, steep, weight, followed), level)
+        held, found = (np.empty(pieces.size), np.empty((pieces.size, 2, 3))), Windows.empty(pieces.size)
+        asked = weight, responses.mean, self._grid[0], self._need, self._rough, followed
+        for level in reversed(upwards):
+            self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
+        together(pieces, known, followed, found, self.outlook)
+
+
+@compiled
+def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: Any) -> None:
+    """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
+    room = np.empty(_ROWS)
+    for k in some:
+        size = shelf.hi[k] - shelf.lo[k] + 1
+        values = shelf.values[shelf.offset[k] : shelf.offset[k] + size]
+        first_known, last_known = grid.size, -1
+        for start in range(0, grid.size, _WIDE):
+            count = min(_WIDE, grid.size - start)
+            _moments(values, grid[start : start + count], tilt[k], shelf.r_lo[k], shelf.r_hi[k], room)
+            for g in range(count):
+                mass = room[_MASS + np.uint64(g)]
+                too_steep = abs(grid[start + g] - tilt[k]) * size > 600.0
+                if too_steep or room[_BEYOND + np.uint64(g)] > 1e-4 * mass:
+                    continue
+                first = room[_FIRST + np.uint64(g)] / mass
+                mean[k, start + g] = shelf.lo[k] + size // 2 + first
+                variance[k, start + g] = max(room[_SECOND + np.uint64(g)] / mass - first * first, 1e-2)
+                first_known, last_known = min(first_known, start + g), start + g
+        least, most = np.inf, -np.inf
+        for g in range(first_known, last_known + 1):
+            least, most = min(least, mean[k, g]), max(most, mean[k, g])
+        for g in range(first_known):
+            mean[k, g] = min(mean[k, g], least)
+        for g in range(last_known + 1, grid.size):
+            mean[k, g] = max(mean[k, g], most)
+
+
+@compiled(inner=True, **BORROWED)
+def _moments(values: Any, slopes: Any, tilt: Any, r_lo: Any, r_hi: Any, room: Any) -> None:
+    """Σ v·e^{s·i} for slopes s (less the tilt), the same times i and i², from the middle, and the next ones beyond.
+
+    All slopes at each place: they do not wait for one another.
+    """
+    middle, n = values.size // 2, np.uint64(slopes.size)
+    for g in range(n):
+        room[_MASS + g], room[_FIRST + g], room[_SECOND + g], room[_BEYOND + g] = 0.0, 0.0, 0.0, 0.0
+    for side in range(2):
+        sign, begin, count, r = (-1, middle - 1, middle, r_lo) if side else (1, middle, values.size - middle, r_hi)
+        for g in range(n):
+            room[_STEP + g] = np.exp(sign * (slopes[g] - tilt))
+            room[_POWER + g], room[_LAST + g] = room[_STEP + g] if side else 1.0, 0.0
+        for i in range(count):
+            away = np.float64(begin + sign * i - middle)
+            _add_place(values[begin + sign * i], away, away * away, n, room)
+        for g in range(n):
+            room[_BEYOND + g] += room[_LAST + g] * r
+
+
+@compiled(inner=True, **BORROWED)
+def _add_place(value: Any, away: Any, square: Any, n: Any, room: Any) -> None:
+    """One place of `_moments`."""
+    for g in range(n):
+        term = value * room[_POWER + g]
+        room[_POWER + g] *= room[_STEP + g]
+        room[_LAST + g] = term
+        room[_MASS + g] += term
+        room[_FIRST + g] += term * away
+        room[_SECOND + g] += term * square

@@ -15,10 +15,10 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.trees.messages.leaf_steps import kept, leaf_onto
-from holdfast.trees.messages.outlook import MOST_DECAY, reach
 from holdfast.trees.messages.pieces import MOST_LEAVES
 from holdfast.trees.messages.responses import between
 from holdfast.trees.messages.steps import ROUNDING, ends, finish
+from holdfast.trees.messages.windows import MOST_DECAY, reach
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)
@@ -92,7 +92,7 @@ class Inside(NamedTuple):
     need: float
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: Any, fresh: Any) -> None:
     """Put a message, those places of values that begin at `start` which `finish` chose, on a shelf.
 
@@ -115,7 +115,7 @@ def asked(k: Any, pieces: Any, outlook: Any) -> Any:
     return lo - (1 if lo > pieces.lowest[k] else 0), hi + (1 if hi < pieces.highest[k] else 0)
 
 
-@compiled
+@compiled(inner=True)
 def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike.
 
@@ -130,7 +130,7 @@ def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need
     return base
 
 
-@compiled
+@compiled(inner=True)
 def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """As `parcel_outlook`, for one slope."""
     grid, leaf_mean, leaf_variance, leaf_steep, unit = (
@@ -188,7 +188,7 @@ def _within(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
     return lo, hi
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
     """Keep a window to 20σ, and to sums whose last leaf is within its table of Gaussian weights with 8σ to spare.
 
@@ -300,7 +300,7 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         places *= 2
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _one_by_one(inside: Any, kinds: Any, base: Any, windows: Any, asked_for: Any, room: Any) -> Any:
     """The messages of `prefixes`; return the last one, and 1 if all went well, 0 if not, 2 where room was too small."""
     kit, blocks, slots, to, _ = inside

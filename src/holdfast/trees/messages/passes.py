@@ -60,7 +60,7 @@ def parcel_messages(parcels: Any, pieces: Any, outlook: Any, inside: Any, to: An
     return failed
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _inner(inside: Any, kinds: Any, last: Any) -> Any:
     """How far all messages inside a parcel, and its leaves, may together be above what they stand for."""
     kit, blocks, slots, scratch, _ = inside
@@ -72,7 +72,7 @@ def _inner(inside: Any, kinds: Any, last: Any) -> Any:
     return result
 
 
-@compiled
+@compiled(inner=True)
 def _own(
     k: Any, pieces: Any, kit: Any, values: Any, span: Any, errors: Any, ends: Any, spare: Any, tilts: Any, to: Any
 ) -> Any:
@@ -96,7 +96,7 @@ def _own(
     return True
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _leans(one: Any, other: Any, s: Any) -> Any:
     """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
 
@@ -112,7 +112,7 @@ def _leans(one: Any, other: Any, s: Any) -> Any:
     return far_f, far_g
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, swerves: Any) -> Any:
     """Keep to totals that hardly use tails without room; return these and an error.
 
@@ -150,7 +150,7 @@ def pair_messages(pairs: Any, pieces: Any, outlook: Any, kit: Any, to: Any) -> A
     return failed
 
 
-@compiled
+@compiled(inner=True)
 def _only_child(k: Any, a: Any, pieces: Any, outlook: Any, kit: Any, to: Any) -> Any:
     """Make the message of a pair that has one part; return whether this went well."""
     # one place of each tail is the place to spare; the window stays within that of the only child
@@ -163,7 +163,7 @@ def _only_child(k: Any, a: Any, pieces: Any, outlook: Any, kit: Any, to: Any) ->
     return _own(k, pieces, kit, wide, (lo, hi), errors, ends, asked(k, pieces, outlook), tilts, to)
 
 
-@compiled
+@compiled(inner=True)
 def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, to: Any) -> Any:
     """Make the message of a pair; return whether this went well."""
     first, final = asked(k, pieces, outlook)

@@ -2,8 +2,8 @@
 
 A *parcel* is up to 64 leaves of one parent; a *pair* is two pieces with one total. Pairs without an output of their own
 stand between a parent and its many children, so no message is ever made of more than two. Pieces that are alike (same
-own law and bounds, same leaves or same two pieces) are of one *kind* and share one message: without bounds a nation has
-few kinds, with bounds nearly as many as pieces. Children come before parents in every array.
+own law and bounds, same leaves or same two pieces) are of one *kind* and share one message. Children come before
+parents in every array.
 """
 
 from __future__ import annotations
@@ -62,9 +62,13 @@ class Pieces(NamedTuple):
     @property
     def parcel_of_leaf(self) -> Ints:
         """The parcel of every leaf."""
-        parcels = np.flatnonzero(self.left < 0)
-        parcels = parcels[np.argsort(self.first[parcels])]
+        parcels = np.flatnonzero(self.left < 0)  # they stand in the order of their leaves
         return np.repeat(parcels, self.members[parcels])
+
+    def parcels_at(self, places: Ints) -> Ints:
+        """The parcels of leaves at some places."""
+        parcels = np.flatnonzero(self.left < 0)
+        return parcels[self.first[parcels].searchsorted(places, "right") - 1]
 
     def by_height(self) -> list[Ints]:
         """The pieces of each height, alike parcels together."""
@@ -106,22 +110,20 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     `law` is −1 where an output is not measured; bounds are on noise and hold 0; `ends` are the bounds of each kind of
     leaf, ∓2**62 where messages know of none.
     """
-    children, start = forest.children
     leaves = int(forest.is_leaf.sum())
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
     room = 2 * (parcels + forest.n - leaves) + 1
     made = _empty(room, forest.n)
-    tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
+    tree, sizes = (forest.parents, *forest.children), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
-    allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
-    stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
+    allowed = (low.copy(), high.copy()) if bounded else (np.empty(0, np.int64), np.empty(0, np.int64))
+    stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
-    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
+    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.zeros(forest.n, np.int64), stack)
     _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
-    pieces, kinds, leaves = (int(size) for size in sizes)
-    cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
+    cutoff = np.repeat(sizes, [7, 9, 2]).tolist()
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
 
 
@@ -131,7 +133,7 @@ def _empty(room: int, leaves: int) -> Pieces:
     return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.empty(leaves, dtype=np.int64)])
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _mixed(h: Any, value: Any) -> Any:
     """Mix a number into a hash (the finaliser of MurmurHash3)."""
     h = np.uint64(h) ^ (np.uint64(value) + np.uint64(0x9E3779B97F4A7C15) + (np.uint64(h) << np.uint64(6)))
@@ -142,7 +144,7 @@ def _mixed(h: Any, value: Any) -> Any:
     return h ^ (h >> np.uint64(33))
 
 
-@compiled
+@compiled(inner=True)
 def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place: insertion, and merging beyond 64."""
     if last - first <= 64:
@@ -154,7 +156,7 @@ def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
         values[first + i] = part[order[i]]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place, one after the other."""
     for i in range(first + 1, last):
@@ -167,7 +169,7 @@ def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
         values[j + 1] = value
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
     """Move the most frequent kind of a sorted parcel to its front; the others keep their order."""
     best = first
@@ -187,14 +189,14 @@ def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
     _reverse(leaves, first, best + best_count)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _reverse(values: Any, first: Any, last: Any) -> None:
     """Turn values[first:last] round, in place."""
     for i in range((last - first) // 2):
         values[first + i], values[last - 1 - i] = values[last - 1 - i], values[first + i]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _plus(a: Any, b: Any, endless: Any) -> Any:
     """A sum of two bounds; one that is too large for a number is none."""
     if a == endless or b == endless:
@@ -202,7 +204,7 @@ def _plus(a: Any, b: Any, endless: Any) -> Any:
     return min(a + b, endless) if endless > 0 else max(a + b, endless)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: Any, stack: Any) -> Any:
     """Place the free leaves of an output, and put the pieces of its inner children on the stack; return how many."""
     _, children, start = tree
@@ -217,13 +219,13 @@ def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: 
         if start[c] == start[c + 1]:
             leaves[sizes[PLACED]] = c
             sizes[PLACED] += 1
-        elif piece_of[c] >= 0:
-            stack[inner] = piece_of[c]
+        elif piece_of[c] > 0:
+            stack[inner] = piece_of[c] - 1
             inner += 1
     return inner
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     """The least and the largest sum of the noise of an output's children that bounds allow."""
     _, children, start = tree
@@ -235,7 +237,7 @@ def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     return low, high
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any:
     """Whether a piece, whose parts have these kinds, is of kind k."""
     leaf_kind, several = of_leaf[0], of_leaf[3]
@@ -246,13 +248,13 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any
     head, other = made.first[p], made.first[made.example[k]]
     if made.members[made.example[k]] != made.members[p]:
         return False
-    same = True
     for j in range(made.members[p] if several else 0):
-        same = same and leaf_kind[made.leaves[head + j]] == leaf_kind[made.leaves[other + j]]
-    return same
+        if leaf_kind[made.leaves[head + j]] != leaf_kind[made.leaves[other + j]]:
+            return False
+    return True
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> None:
     """Write down a new kind, with its first piece as the example."""
     leaf_kind, leaf_low, leaf_high, _ = of_leaf
@@ -270,7 +272,7 @@ def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) ->
     made.lowest[k], made.highest[k] = max(lo, own[1]), min(hi, own[2])
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) -> Any:
     """The kind of a piece, an old one where one is alike; `table` finds kinds by a hash."""
     leaf_kind, several = of_leaf[0], of_leaf[3]
@@ -292,7 +294,7 @@ def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) 
     return k
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make a piece of two others, or of the leaves in a span; return it."""
     p = sizes[PIECES]
@@ -304,7 +306,7 @@ def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, o
     return p
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make the parcels of an output's leaves, then put them and its inner pieces together, two and two; give the last.
 
@@ -354,7 +356,7 @@ class _Room(NamedTuple):
     table: Ints  # kinds by a hash, −1 where there is none
     least: Ints  # the noise that bounds at and below an output allow; empty where there are none
     most: Ints
-    piece_of: Ints  # the piece whose total is an output's noise; −1: that noise is 0
+    piece_of: Ints  # one more than the piece whose total is an output's noise; 0: that noise is 0
     stack: Ints
 
 
@@ -393,6 +395,6 @@ def _cut(
         elif parents[v] < 0:
             made.root[last] = 1
         if not is_leaf and not exact[v]:
-            piece_of[v] = last
+            piece_of[v] = last + 1
     for i in range(sizes[PLACED]):
-        made.leaf_kind[i] = of_leaf[0][made.leaves[i]]
+        made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]

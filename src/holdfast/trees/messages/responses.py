@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from holdfast.arrays import Floats, Ints, compiled
+from holdfast.arrays import BORROWED, Floats, Ints, compiled
+from holdfast.compiler import put
 
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
 _NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
@@ -104,7 +105,7 @@ def _read_off(values: Floats, where: Floats, grid: Floats, unit: float) -> Float
     return np.asarray(unit * y / (1 - np.abs(y)))
 
 
-@compiled
+@compiled(inner=True)
 def _run(ratio: Any, count: Any) -> Any:
     """Σ_{j=1..count} ratio^j, its mean j and mean j²; a ratio of 1 or more with many terms is led to the far end."""
     if count <= 0:
@@ -234,7 +235,7 @@ def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance:
                 variance[q, g] = max(second - first * first, 1e-3)
 
 
-@compiled
+@compiled(inner=True)
 def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     """A number between two, so that means which run off to a pole are followed well: linear in x/(unit + |x|)."""
     y = a / (unit + abs(a))
@@ -242,7 +243,7 @@ def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     return unit * y / (1 - abs(y))
 
 
-@compiled
+@compiled(inner=True)
 def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     """Interpolate values over increasing places, constant beyond them."""
     n = where.size
@@ -260,7 +261,7 @@ def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     return between(values[low], values[high], (x - where[low]) / (where[high] - where[low]), unit)
 
 
-@compiled
+@compiled(inner=True)
 def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
     """The slope at which a total has mean m, between the ends of the grid."""
     n = grid.size
@@ -285,105 +286,74 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
 
     `leaf` holds means and variances of leaves, `weight` the rates of laws and whether they are Laplace.
     """
-    kind_left, kind_right, law, example = pieces.kind_left, pieces.kind_right, pieces.law, pieces.example
-    first, count, leaf_kind = pieces.first, pieces.members, pieces.leaf_kind
-    leaf_mean, leaf_variance = leaf
     rate, laplace = weight
     before_mean, before_variance, mean, variance = responses
-    n = grid.size
-    slope_below = np.empty(n)
+    means, variances, slope_above = np.empty(grid.size), np.empty(grid.size), np.empty(grid.size)
     for k in some:
-        for g in range(n):
-            before_mean[k, g], before_variance[k, g] = 0.0, 0.0
-        if kind_left[k] < 0:
-            p = example[k]
-            for j in range(first[p], first[p] + count[p]):
-                q = leaf_kind[j]
-                for g in range(n):
-                    before_mean[k, g] += leaf_mean[q, g]
-                    before_variance[k, g] += leaf_variance[q, g]
+        _parts_together(k, pieces, leaf, mean, variance, means, variances)
+        put(means, before_mean[k])
+        put(variances, before_variance[k])
+        if pieces.law[k] < 0:
+            put(means, mean[k])
+            put(variances, variance[k])
         else:
-            for part in range(2):
-                child = kind_right[k] if part else kind_left[k]
-                if child >= 0:
-                    for g in range(n):
-                        before_mean[k, g] += mean[child, g]
-                        before_variance[k, g] += variance[child, g]
-        if law[k] < 0:
-            for g in range(n):
-                mean[k, g], variance[k, g] = before_mean[k, g], before_variance[k, g]
-            continue
-        own = rate[law[k]]
-        for g in range(n):
-            m, v = before_mean[k, g], before_variance[k, g]
-            if laplace:
-                width2 = 1 / (1 / v + own * own / 2)
-                pull = own * m / np.sqrt(m * m + width2)
-            else:
-                pull = 2 * own * m
-            slope_below[g] = grid[g] + pull  # the slope from above at which the slope below is grid[g]
-        i = 0
-        for g in range(n):
-            while i < n - 2 and slope_below[i + 1] < grid[g]:
-                i += 1
-            part = (grid[g] - slope_below[i]) / (slope_below[i + 1] - slope_below[i])
-            part = min(max(part, 0.0), 1.0)
-            m = between(before_mean[k, i], before_mean[k, i + 1], part, unit)
-            v = between(before_variance[k, i], before_variance[k, i + 1], part, unit * unit)
-            mean[k, g] = m
-            if laplace:
-                width2 = 1 / (1 / v + own * own / 2)
-                far2 = m * m + width2
-                bend = own * width2 / (far2 * np.sqrt(far2))
-            else:
-                bend = 2 * own
-            variance[k, g] = v / (1 + v * bend)
+            _weighed(rate[pieces.law[k]], laplace, grid, unit, (means, variances), slope_above, mean[k], variance[k])
 
 
-@compiled
-def learned(
-    some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, values: Any, offset: Any, lo: Any, hi: Any, r_lo: Any,
-    r_hi: Any,
-) -> None:  # fmt: skip
-    """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
-    for k in some:
-        size = hi[k] - lo[k] + 1
-        middle = size // 2
-        least, most = np.inf, -np.inf
-        first_known, last_known = grid.size, -1
-        for g in range(grid.size):
-            slope = grid[g] - tilt[k]
-            if abs(slope) * size > 600.0:
-                continue
-            up, down = np.exp(slope), np.exp(-slope)
-            mass, first, second = 0.0, 0.0, 0.0
-            factor = 1.0
-            for i in range(middle, size):
-                value = values[offset[k] + i] * factor
-                factor *= up
-                mass += value
-                first += value * (i - middle)
-                second += value * (i - middle) ** 2
-                last = value
-            beyond = last * r_hi[k]
-            factor = down
-            last = 0.0
-            for i in range(middle - 1, -1, -1):
-                value = values[offset[k] + i] * factor
-                factor *= down
-                mass += value
-                first += value * (i - middle)
-                second += value * (i - middle) ** 2
-                last = value
-            beyond += last * r_lo[k]
-            if beyond > 1e-4 * mass:
-                continue
-            first /= mass
-            mean[k, g] = lo[k] + middle + first
-            variance[k, g] = max(second / mass - first * first, 1e-2)
-            least, most = min(least, mean[k, g]), max(most, mean[k, g])
-            first_known, last_known = min(first_known, g), max(last_known, g)
-        for g in range(first_known):
-            mean[k, g] = min(mean[k, g], least)
-        for g in range(last_known + 1, grid.size):
-            mean[k, g] = max(mean[k, g], most)
+@compiled(inner=True, **BORROWED)
+def _parts_together(k: Any, pieces: Any, leaf: Any, mean: Any, variance: Any, means: Any, variances: Any) -> None:
+    """The mean and the variance of a kind's parts together, under every slope."""
+    leaf_mean, leaf_variance = leaf
+    for g in range(np.uint64(means.size)):
+        means[g], variances[g] = 0.0, 0.0
+    if pieces.kind_left[k] >= 0:
+        for part in range(2):
+            child = pieces.kind_right[k] if part else pieces.kind_left[k]
+            if child >= 0:
+                _add(means, 1.0, mean[child])
+                _add(variances, 1.0, variance[child])
+        return
+    j = pieces.first[pieces.example[k]]
+    last = j + pieces.members[pieces.example[k]]
+    while j < last:  # leaves that are alike stand together
+        q, alike = pieces.leaf_kind[j], 0
+        while j < last and pieces.leaf_kind[j] == q:
+            alike += 1
+            j += 1
+        _add(means, np.float64(alike), leaf_mean[q])
+        _add(variances, np.float64(alike), leaf_variance[q])
+
+
+@compiled(inner=True, **BORROWED)
+def _add(to: Any, times: Any, values: Any) -> None:
+    """Add values so many times."""
+    for g in range(np.uint64(to.size)):
+        to[g] += times * values[g]
+
+
+@compiled(inner=True, **BORROWED)
+def _weighed(
+    own: Any, laplace: Any, grid: Any, unit: Any, before: Any, slope_above: Any, mean: Any, variance: Any
+) -> None:
+    """The mean and the variance with the own weight, under every slope."""
+    means, variances = before
+    for g in range(np.uint64(grid.size)):  # the slope from above at which the slope below is grid[g]
+        m = means[g]
+        if laplace:
+            slope_above[g] = grid[g] + own * m / np.sqrt(m * m + 1 / (1 / variances[g] + own * own / 2))
+        else:
+            slope_above[g] = grid[g] + 2 * own * m
+    i = 0
+    for g in range(grid.size):
+        while i < grid.size - 2 and slope_above[i + 1] < grid[g]:
+            i += 1
+        part = (grid[g] - slope_above[i]) / (slope_above[i + 1] - slope_above[i])
+        part = min(max(part, 0.0), 1.0)
+        m = between(means[i], means[i + 1], part, unit)
+        v = between(variances[i], variances[i + 1], part, unit * unit)
+        bend = 2 * own
+        if laplace:
+            width2 = 1 / (1 / v + own * own / 2)
+            far2 = m * m + width2
+            bend = own * width2 / (far2 * np.sqrt(far2))
+        mean[g], variance[g] = m, v / (1 + v * bend)

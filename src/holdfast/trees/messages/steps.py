@@ -58,7 +58,7 @@ def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
     return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def beyond(end: Any, before: Any) -> Any:
     """Bound the sum of log-concave terms beyond an end by a geometric series from the last two terms."""
     if end < 1e-290:
@@ -81,7 +81,7 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     return result, lo - below, hi + above
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> None:
     """Put end·r, end·r², … from a place on, to one side; a power of r at every 16th place keeps errors small."""
     for d in range(0, count, 16):
@@ -91,7 +91,7 @@ def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> N
             result[start + side * i] = value
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
     """Bound the share that sums over the terms first … last leave out, at the places s … t of a group.
 
@@ -118,18 +118,18 @@ def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
 @compiled(inline="always")
 def _term(one: Any, other: Any, s: Any, a: Any) -> Any:
     """The term f(a)·g(s−a), 0 beyond what is written out of g."""
-    b = s - a
-    return one[0][a - one[1]] * other[0][b - other[1] + _BESIDE]
+    # unsigned: signed places are checked each time
+    return one[0][np.uint64(a - one[1])] * other[0][np.uint64(s - a - other[1] + _BESIDE)]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _beyond(one: Any, other: Any, s: Any, end: Any, inwards: Any, stop: Any) -> Any:
     """Bound the terms at s beyond an end of their range, whose other end is `stop`."""
     before = _term(one, other, s, end + inwards) if end != stop else 0.0
     return beyond(_term(one, other, s, end), before)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
     """For each group of places, the first and the last term that may count; they go up with the places.
 
@@ -171,7 +171,7 @@ def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> No
         first[i], last[i] = low, high
 
 
-@compiled(fastmath={"contract"}, **BORROWED)
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
 def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     """out[o + i] += a·y[j + i] + b·y[j + i − 1] + c·y[j + i − 2] + d·y[j + i − 3] for i < count."""
     # unsigned: signed places are checked each time
@@ -180,7 +180,7 @@ def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: A
         out[o + i] += a * y[j0 + i] + b * y[j1 + i] + c * y[j2 + i] + d * y[j3 + i]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
     """Sum the terms of all groups: four of f at a time, over all places whose range holds one of them."""
     f, f_lo, f_hi = one[:3]
@@ -313,7 +313,7 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
     return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any, swerve: Any) -> Any:
     """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
     for at in range(end - start, end - start + inwards * (give_up + 1), inwards):

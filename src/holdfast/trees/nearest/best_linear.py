@@ -40,7 +40,7 @@ def _placed(nearest: Nearest, leaf: Floats, inner: Floats) -> Floats:
     return result
 
 
-@compiled
+@compiled(inner=True)
 def _slopes(leaf_start, inner_start, variance, weight, exact):  # type: ignore[no-untyped-def]
     """Each inner output's answer to a price, and the sum of its children's answers; inf beside an unmeasured leaf."""
     response, slope = np.zeros(weight.size), np.zeros(weight.size)
@@ -54,7 +54,7 @@ def _slopes(leaf_start, inner_start, variance, weight, exact):  # type: ignore[n
     return response, slope
 
 
-@compiled
+@compiled(inner=True)
 def _share(response, slope):  # type: ignore[no-untyped-def]
     """The part of a correction that a child takes; all of it goes to a child that was not measured."""
     if np.isinf(slope):
@@ -98,7 +98,7 @@ def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inn
             tied[c] = 1.0 - part + part * kept
 
 
-@compiled
+@compiled(inner=True)
 def _final(own, part, kept, below, above):  # type: ignore[no-untyped-def]
     """The variance of α_c + κ(ε_k − Σα), where ε_k contains `kept` times Σα."""
     found = own * (1.0 - 2.0 * part) + part * part * (below + above) + 2.0 * part * kept * (own - part * below)

@@ -21,7 +21,7 @@ from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, 
 from holdfast.trees.shape.ties import smallest, tie_hash
 
 
-@compiled
+@compiled(inner=True)
 def _inner_answer(absolute, weight, price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least and the largest move of an inner output at a price, its own cost included."""
     points = price.size
@@ -30,7 +30,7 @@ def _inner_answer(absolute, weight, price, move, left, right, wanted):  # type: 
     return answer(own_price, own_move, points, left, right, wanted)
 
 
-@compiled
+@compiled(inner=True)
 def _common_step(least, most, count, total):  # type: ignore[no-untyped-def]
     """The step t with Σ (t, cut to least and most) = total, over the children whose ends differ."""
     starts, stops = np.empty(count), np.empty(count)
@@ -71,7 +71,7 @@ def _common_step(least, most, count, total):  # type: ignore[no-untyped-def]
         step = following
 
 
-@compiled
+@compiled(inner=True)
 def _share(least, most, count, total, whole, number, x):  # type: ignore[no-untyped-def]
     """Share a total out over children whose moves lie between `least` and `most`: one common step, cut to the ends."""
     for i in range(count):
@@ -105,7 +105,7 @@ def _share(least, most, count, total, whole, number, x):  # type: ignore[no-unty
                 x[i] += 1.0
 
 
-@compiled
+@compiled(inner=True)
 def _children_lines(k, forest, leaf_weight, weight, limits, absolute, lines, prices, moves):  # type: ignore[no-untyped-def]
     """The lines of the children of k with their own costs: points, where each begins, and the slopes of their rays."""
     leaf_start, inner_start, _, _ = forest
@@ -134,7 +134,7 @@ def _children_lines(k, forest, leaf_weight, weight, limits, absolute, lines, pri
     return price, move, begin, lefts, rights
 
 
-@compiled
+@compiled(inner=True)
 def _upwards(forest, weights, limits, absolute, gap):  # type: ignore[no-untyped-def]
     """The lines of all inner outputs without their own costs: line k is start[k] … start[k] + points[k] − 1."""
     leaf_weight, _, _, weight = weights
@@ -161,7 +161,7 @@ def _upwards(forest, weights, limits, absolute, gap):  # type: ignore[no-untyped
     return lines, prices, moves
 
 
-@compiled
+@compiled(inner=True)
 def curves(forest, weights, limits, absolute, whole, gap, price, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best moves of leaves and inner outputs, and the price at every inner output's children.
 

@@ -41,7 +41,7 @@ AT, OFFSET, CUT_BELOW, CUT_ABOVE = range(4)
 WEIGHT, BOTTOM, TOP = range(3)
 
 
-@compiled
+@compiled(inner=True)
 def _sift(cost, rank, child, i, count):  # type: ignore[no-untyped-def]
     """Restore a heap (least cost first, then least rank) below place i."""
     c, r, who = cost[i], rank[i], child[i]
@@ -58,7 +58,7 @@ def _sift(cost, rank, child, i, count):  # type: ignore[no-untyped-def]
     cost[i], rank[i], child[i] = c, r, who
 
 
-@compiled
+@compiled(inner=True)
 def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
     """How many units of a window cost less than the price."""
     low, high = 0, length
@@ -71,7 +71,7 @@ def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
     return low
 
 
-@compiled
+@compiled(inner=True)
 def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, sizes, key):  # type: ignore[no-untyped-def]
     """Write k's children down, each at the move where its units that cost less than the price are taken.
 
@@ -104,7 +104,7 @@ def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, 
     return total, sound
 
 
-@compiled
+@compiled(inner=True)
 def _unit(up, x, weight, offset, costs):  # type: ignore[no-untyped-def]
     """The cost of a child's next unit: upwards, or downwards with its sign turned round."""
     if weight >= 0.0:
@@ -112,7 +112,7 @@ def _unit(up, x, weight, offset, costs):  # type: ignore[no-untyped-def]
     return costs[offset + x] if up else -costs[offset + x - 1]
 
 
-@compiled
+@compiled(inner=True)
 def _line_up(up, children, places, sizes, key, costs, cost, rank, child):  # type: ignore[no-untyped-def]
     """Make a heap of the next unit of every child; downwards the dearest goes first. Return its size."""
     count = 0
@@ -128,7 +128,7 @@ def _line_up(up, children, places, sizes, key, costs, cost, rank, child):  # typ
     return count
 
 
-@compiled
+@compiled(inner=True)
 def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignore[no-untyped-def]
     """Take the first unit of the heap and line up the next one of that child; return the heap's size."""
     i = child[0]
@@ -144,7 +144,7 @@ def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignor
     return count
 
 
-@compiled
+@compiled(inner=True)
 def _explore(children, up, x, aim, seen, rows, costs, found):  # type: ignore[no-untyped-def]
     """Walk along the parent's units from move x, upwards or downwards, until enough of them lie beyond the price.
 
@@ -184,7 +184,7 @@ def _explore(children, up, x, aim, seen, rows, costs, found):  # type: ignore[no
             return made, False, x
 
 
-@compiled
+@compiled(inner=True)
 def _both_ways(children, x, aim, rows, costs, found):  # type: ignore[no-untyped-def]
     """Walk along the units from move x upwards, and from there downwards; what `_explore` returns, for each."""
     places = rows[0]
@@ -197,7 +197,7 @@ def _both_ways(children, x, aim, rows, costs, found):  # type: ignore[no-untyped
     return above, _explore(children, False, x, aim, seen, rows, costs, found)
 
 
-@compiled
+@compiled(inner=True)
 def _kept(found, ups, downs, price, far, wanted):  # type: ignore[no-untyped-def]
     """The part to keep of a row of units (those found downwards, backwards, and then those found upwards)."""
     first, seen = 0, 0
@@ -217,7 +217,7 @@ def _kept(found, ups, downs, price, far, wanted):  # type: ignore[no-untyped-def
     return first, last
 
 
-@compiled
+@compiled(inner=True)
 def _chosen(costs, window, number):  # type: ignore[no-untyped-def]
     """The best move of a root: every unit below 0 and half of those that cost nothing; and whether it is sure."""
     below, free, length = 0, 0, window[LENGTH]
@@ -231,7 +231,7 @@ def _chosen(costs, window, number):  # type: ignore[no-untyped-def]
     return window[POSITION] + taken, sure
 
 
-@compiled
+@compiled(inner=True)
 def _doubts(leaf_start, inner_start, slope, response):  # type: ignore[no-untyped-def]
     """How far real and whole prices may differ: half a unit of each child, and what its own price may differ by."""
     doubt = np.zeros(slope.size)
@@ -243,7 +243,7 @@ def _doubts(leaf_start, inner_start, slope, response):  # type: ignore[no-untype
     return doubt
 
 
-@compiled
+@compiled(inner=True)
 def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no-untyped-def]
     """The price at which children start; beside an unmeasured leaf that is free it is 0, with all ties taken."""
     for j in range(first, last):
@@ -257,7 +257,7 @@ def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no
     return price
 
 
-@compiled
+@compiled(inner=True)
 def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-untyped-def]
     """The price at which each output's children start, the one from above, and whether all children are alike leaves.
 
@@ -277,7 +277,7 @@ def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-u
     return cut_at, outer, alike
 
 
-@compiled
+@compiled(inner=True)
 def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Go down from the roots: each output's move takes the first units of its row. Alike leaves come later."""
     leaf_start, inner_start, _, _ = forest
@@ -299,7 +299,7 @@ def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, ro
             inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
 
 
-@compiled
+@compiled(inner=True)
 def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best whole moves of leaves and inner outputs; tell whether they were found.
 

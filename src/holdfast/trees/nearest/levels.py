@@ -18,7 +18,7 @@ SURE = 2.0**50
 START, LENGTH, POSITION, LOW_CUT, HIGH_CUT = range(5)
 
 
-@compiled
+@compiled(inner=True)
 def units_below(price, weight):  # type: ignore[no-untyped-def]
     """The move x for which exactly the units that end at or below it cost less than the price."""
     x = np.ceil((price / weight - 1.0) / 2.0)
@@ -30,7 +30,7 @@ def units_below(price, weight):  # type: ignore[no-untyped-def]
     return x
 
 
-@compiled
+@compiled(inner=True)
 def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun):  # type: ignore[no-untyped-def]
     """Make the windows of all parents of alike leaves, as `whole_least_squares` does with a heap for the others.
 
@@ -110,7 +110,7 @@ def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, 
     return used, patience
 
 
-@compiled
+@compiled(inner=True)
 def leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
     """Give alike leaves the first units of their parents' rows: cheapest first, ties by hash."""
     leaf_start, _, leaves, _ = forest

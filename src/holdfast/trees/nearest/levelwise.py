@@ -183,7 +183,7 @@ def _estimate(first, exact, gain, variance, steps, low, base, shift):  # type: i
                 shift[i] = gain[i] * ((below - base[i]) + beside)
 
 
-@compiled
+@compiled(inner=True)
 def _side(step, base, low, high):  # type: ignore[no-untyped-def]
     """−1 if base + step lies below its bounds, 1 if above, 0 if within; differences of whole numbers are exact."""
     if low > -LARGEST and step < low - base:
@@ -191,7 +191,7 @@ def _side(step, base, low, high):  # type: ignore[no-untyped-def]
     return 1 if high < LARGEST and step > high - base else 0
 
 
-@compiled
+@compiled(inner=True)
 def _fit(start, stop, total, base, shift, variance, low, high, members, unknown, side, step):  # type: ignore[no-untyped-def]
     """Fit the children start, …, stop−1 to their estimates, within their bounds and with this total.
 
@@ -229,7 +229,7 @@ def _fit(start, stop, total, base, shift, variance, low, high, members, unknown,
     _balance(start, members, count, rest, 0.0, base, shift, variance, low, high, side, step)
 
 
-@compiled
+@compiled(inner=True)
 def _balance(start, members, count, whole, part, base, shift, variance, low, high, side, step):  # type: ignore[no-untyped-def]
     """Fit some children to the total whole + part: step = shift + variance · μ, cut to the bounds.
 
@@ -270,7 +270,7 @@ def _balance(start, members, count, whole, part, base, shift, variance, low, hig
         count = kept
 
 
-@compiled
+@compiled(inner=True)
 def _round(start, stop, total, base, low, high, side, step, names, keys, ranked, value):  # type: ignore[no-untyped-def]
     """Controlled rounding: all down, then the largest fractions up until the total is met; ties by hash.
 
@@ -308,7 +308,7 @@ def _round(start, stop, total, base, low, high, side, step, names, keys, ranked,
                 left -= unit
 
 
-@compiled
+@compiled(inner=True)
 def _place(start, stop, base, low, high, side, step, value):  # type: ignore[no-untyped-def]
     """Real values: the fit itself."""
     for c in range(start, stop):
@@ -316,7 +316,7 @@ def _place(start, stop, base, low, high, side, step, value):  # type: ignore[no-
         value[c] = low[c] if at < 0 else high[c] if at > 0 else base[c] + step[c - start]
 
 
-@compiled
+@compiled(inner=True)
 def _root(base, shift, number):  # type: ignore[no-untyped-def]
     """The nearest whole number to base + shift; halves up or down by hash."""
     down = np.floor(shift)

@@ -13,7 +13,7 @@ from holdfast.arrays import compiled
 FARTHEST = 1e30
 
 
-@compiled
+@compiled(inner=True)
 def longer(values, count, size):  # type: ignore[no-untyped-def]
     """A longer array that begins with the first `count` values."""
     result = np.empty(size)
@@ -22,7 +22,7 @@ def longer(values, count, size):  # type: ignore[no-untyped-def]
     return result
 
 
-@compiled
+@compiled(inner=True)
 def _between(x, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
     """The height at x of the line through two points, reckoned from the nearer one."""
     slope = (y1 - y0) / (x1 - x0)
@@ -53,7 +53,7 @@ def insert(price, move, points, left, right, x):  # type: ignore[no-untyped-def]
     return points + 1
 
 
-@compiled
+@compiled(inner=True)
 def cut(price, move, points, left, right, low, high):  # type: ignore[no-untyped-def]
     """Cut a line to the moves between low and high; return the number of points and the rays' slopes."""
     if low > -np.inf:
@@ -72,7 +72,7 @@ def cut(price, move, points, left, right, low, high):  # type: ignore[no-untyped
     return points, left, right
 
 
-@compiled
+@compiled(inner=True)
 def own_cost(absolute, weight, price, move, points, left, right, out_price, out_move):  # type: ignore[no-untyped-def]
     """Add an output's own cost to its line; return the number of points and the rays' slopes.
 
@@ -101,7 +101,7 @@ def own_cost(absolute, weight, price, move, points, left, right, out_price, out_
     return points, left, right
 
 
-@compiled
+@compiled(inner=True)
 def answer(price, move, points, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least and the largest move of a line at a price; ∓inf on an endless upright ray."""
     if wanted < price[0]:
@@ -124,7 +124,7 @@ def answer(price, move, points, left, right, wanted):  # type: ignore[no-untyped
     return least, most
 
 
-@compiled
+@compiled(inner=True)
 def price_at(price, move, points, left, right, x):  # type: ignore[no-untyped-def]
     """A price at which the line takes the move x; the middle one where there are many."""
     if x < move[0]:
@@ -139,7 +139,7 @@ def price_at(price, move, points, left, right, x):  # type: ignore[no-untyped-de
     return price[first] if first == last else price[first] + 0.5 * (price[last] - price[first])
 
 
-@compiled
+@compiled(inner=True)
 def leaf_line(absolute, weight, lo, hi, price, move, scratch_price, scratch_move):  # type: ignore[no-untyped-def]
     """The line of a leaf: any move within its bounds at price 0, and then its own cost."""
     points, left, right = 0, np.inf, np.inf
@@ -159,7 +159,7 @@ def leaf_line(absolute, weight, lo, hi, price, move, scratch_price, scratch_move
     return own_cost(absolute, weight, scratch_price, scratch_move, points, left, right, price, move)
 
 
-@compiled
+@compiled(inner=True)
 def _started(price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least finite move of a line at a price, and the slope just below that price."""
     points = price.size
@@ -178,7 +178,7 @@ def _started(price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     return _between(wanted, price[first - 1], move[first - 1], price[first], move[first]), slope
 
 
-@compiled
+@compiled(inner=True)
 def added(price, move, start, left, right, gap, out_price, out_move):  # type: ignore[no-untyped-def]
     """Add lines at equal prices; line c has the points start[c], …, start[c+1]−1. Return as `cut` does.
 
@@ -241,7 +241,7 @@ def added(price, move, start, left, right, gap, out_price, out_move):  # type: i
     return made + more, np.inf if lowest > -np.inf else left_slope, np.inf if highest < np.inf else right_slope
 
 
-@compiled
+@compiled(inner=True)
 def _swept(order, where, jump, turn, side, at, total, slope, sloping, limit, out_price, out_move):  # type: ignore[no-untyped-def]
     """Carry a sum of lines on to one side (±1), event by event; return the number of points and the last slope.
 

@@ -210,7 +210,7 @@ def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
     return i < low.size
 
 
-@compiled
+@compiled(inner=True)
 def _plus(total, bound):  # type: ignore[no-untyped-def]
     """A sum of bounds: no bound (∓2**62) stays none, and a sum beyond ±2**62 bounds nothing."""
     if abs(total) >= LARGEST or abs(bound) >= LARGEST:
@@ -258,7 +258,7 @@ def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-
     return -1
 
 
-@compiled
+@compiled(inner=True)
 def _reach(k, leaf_start, inner_start, leaf_low, leaf_high, least, most):  # type: ignore[no-untyped-def]
     """The least and the largest sum of k's children."""
     down, up = least[k] * 0, least[k] * 0

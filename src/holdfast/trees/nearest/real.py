@@ -22,7 +22,7 @@ SLACK = 1e-13
 PATIENT_ROUNDS, MOST_SLACK = 16, 1e-10
 
 
-@compiled
+@compiled(inner=True)
 def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped-def]
     """Answers of the leaves first, …, last−1 at a price: (constant, slope), and the prices between which these hold.
 
@@ -71,7 +71,7 @@ def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped
     return constant, slope, least, most
 
 
-@compiled
+@compiled(inner=True)
 def _upwards(forest, weights, limits, gap, bounded, begins, slack, found, leaves, inner):  # type: ignore[no-untyped-def]
     """Answers of all inner outputs while the cut outputs stay the same; whether leaves were cut otherwise.
 
@@ -111,7 +111,7 @@ def _upwards(forest, weights, limits, gap, bounded, begins, slack, found, leaves
     return changed
 
 
-@compiled
+@compiled(inner=True)
 def _downwards(inner_start, weight, low, high, slack, found, size, inner, above):  # type: ignore[no-untyped-def]
     """Prices and moves from the roots down, and which outputs stand at a bound now; whether any of these is new."""
     price, x, slope, _ = found
@@ -147,7 +147,7 @@ def _downwards(inner_start, weight, low, high, slack, found, size, inner, above)
     return moved
 
 
-@compiled
+@compiled(inner=True)
 def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore[no-untyped-def]
     """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
 
@@ -180,7 +180,7 @@ def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore
     return False
 
 
-@compiled
+@compiled(inner=True)
 def _reached(state, constant, slope, price, above, weight, low, high):  # type: ignore[no-untyped-def]
     """Whether outputs at a bound are rightly there; where all of their children are cut, rounds may stop too early.
 
@@ -199,7 +199,7 @@ def _reached(state, constant, slope, price, above, weight, low, high):  # type: 
     return True
 
 
-@compiled
+@compiled(inner=True)
 def slopes_at(forest, weights, limits, leaf_x, found):  # type: ignore[no-untyped-def]
     """Fill in `slope` and `response` as `least_squares` does, at moves found otherwise; inf beside an open leaf."""
     leaf_start, inner_start, _, _ = forest

@@ -17,7 +17,7 @@ from holdfast.trees.nearest.integer import whole_least_squares
 from holdfast.trees.nearest.real import least_squares, slopes_at
 
 
-@compiled
+@compiled(inner=True)
 def _read(forest, weights, bounds, noisy, inner_y, gap, limits):  # type: ignore[no-untyped-def]
     """Sort the noisy values of inner outputs, find the gap between each and the sum of its children, and the limits.
 
@@ -45,14 +45,14 @@ def _read(forest, weights, bounds, noisy, inner_y, gap, limits):  # type: ignore
         inner_hi[k] = high[k] - inner_y[k] if high[k] < LARGEST else np.inf
 
 
-@compiled
+@compiled(inner=True)
 def _room(bounds):  # type: ignore[no-untyped-def]
     """Room for the limits on moves, empty where there are no upper bounds on leaves."""
     leaf_low, leaf_high, low, high = bounds
     return np.empty(leaf_low.size), np.empty(leaf_high.size), np.empty(low.size), np.empty(high.size)
 
 
-@compiled
+@compiled(inner=True)
 def _answer(forest, limits, variance, price, leaf_x):  # type: ignore[no-untyped-def]
     """The real moves of leaves at the prices found; those that are roots stay as near to 0 as their bounds allow."""
     leaf_start, (lo, hi, _, _) = forest[0], limits
@@ -65,7 +65,7 @@ def _answer(forest, limits, variance, price, leaf_x):  # type: ignore[no-untyped
             leaf_x[j] = min(x, hi[j]) if hi.size > 0 else x
 
 
-@compiled
+@compiled(inner=True)
 def _write_real(forest, bounds, ends, noisy, move, result):  # type: ignore[no-untyped-def]
     """Leaves within their bounds exactly; parents the sums of their children, and within their bounds exactly."""
     leaf_start, inner_start, leaves, inner = forest
@@ -83,7 +83,7 @@ def _write_real(forest, bounds, ends, noisy, move, result):  # type: ignore[no-u
         result[inner[k]] = min(max(total, low[k]), high[k])
 
 
-@compiled
+@compiled(inner=True)
 def _write_whole(forest, bounds, noisy, move, result):  # type: ignore[no-untyped-def]
     """Leaves and sums; tell whether every bound and exact value holds, as it must."""
     leaf_start, inner_start, leaves, inner = forest

@@ -58,7 +58,7 @@ def _turn_back(values: Any, scales: Any) -> None:  # pragma: no cover (compiled)
         turn_one_back(values[row], scales, total)
 
 
-@compiled
+@compiled(inner=True)
 def turn_one(table: Any, scales: Any, total: Any) -> None:  # pragma: no cover (compiled)
     """Turn one table along its first axis, in place; total: room for a row."""
     size, width = table.shape
@@ -83,7 +83,7 @@ def turn_one(table: Any, scales: Any, total: Any) -> None:  # pragma: no cover (
         table[0, k] = total[k] * scale
 
 
-@compiled
+@compiled(inner=True)
 def turn_one_back(table: Any, scales: Any, total: Any) -> None:  # pragma: no cover (compiled)
     """Turn the coordinates of one table back along its first axis, in place; total: room for a row."""
     size, width = table.shape

@@ -114,7 +114,7 @@ def settle(
     _settle(first, places, by_children, by_own, share, ends, rows, below)
 
 
-@compiled
+@compiled(inner=True)
 def _turn(table: Any, steps: Any, scales: Any, total: Any, back: Any) -> None:  # pragma: no cover (compiled)
     """Turn a table along all its axes, or back, in place."""
     outer, inner = 1, table.size
@@ -199,7 +199,7 @@ def _settle(
             _downwards(first, places, share, ends, tables[t], left)
 
 
-@compiled
+@compiled(inner=True)
 def _upwards(
     first: Any, places: Any, by_children: Any, by_own: Any, ends: Any, rows: Any, total: Any
 ) -> None:  # pragma: no cover (compiled)
@@ -222,7 +222,7 @@ def _upwards(
                 row[k] = one * total[k - low] + other * row[k]
 
 
-@compiled
+@compiled(inner=True)
 def _downwards(
     first: Any, places: Any, share: Any, ends: Any, rows: Any, left: Any
 ) -> None:  # pragma: no cover (compiled)

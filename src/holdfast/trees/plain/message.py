@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy.linalg.blas import dtbsv
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints
 from holdfast.noise.precision import ball
+from holdfast.trees.plain.balls import powers, series, tilted
 
 LN2 = math.log(2)
 #: A bound on the relative error of one double operation, with room; and of sums that only have to be from above.
@@ -144,6 +146,12 @@ class Message:
         if t > self.hi:
             return arb(self.above.height) * arb(self.above.ratio) ** (t - self.hi)
         return arb(float(self.values[t - self.lo]))
+
+    def balls(self, first: int, last: int) -> list[arb]:
+        """The same at all totals of a range that holds the window."""
+        down = powers(self.below.height, self.below.ratio, self.lo - first)
+        up = powers(self.above.height, self.above.ratio, last - self.hi)
+        return [*down[::-1], *map(arb, self.values.tolist()), *up]
 
     def share(self, t: int) -> arb:
         """c(t): what the message stands for, divided by the message."""
@@ -355,9 +363,7 @@ class Alone:
 
     def total(self) -> arb:
         """The sum over all totals."""
-        result = arb(0)
-        for total in range(self.low, self.high + 1):
-            result = result + self.term(total)
+        result = tilted(self.message.balls(self.low, self.high), self.tilt, self.low)
         for end, beyond, tilt in (
             (self.message.below, self.low - 1, -self.tilt),
             (self.message.above, self.high + 1, self.tilt),
@@ -382,19 +388,12 @@ class Division:
 
     def total(self) -> arb:
         """The sum over all parts: one by one as far as a window reaches, and two geometric series beyond."""
-        result = arb(0)
-        for part in range(self.first, self.last + 1):
-            result = result + self.term(part)
+        first, last = self.first, self.last
+        others = self.b.balls(self.at - last, self.at - first)[::-1]
+        result = tilted(list(map(mul, self.a.balls(first, last), others)), self.tilt, first)
         for beyond, one, other, tilt in (
             (self.last + 1, self.a.above, self.b.below, self.tilt),
             (self.first - 1, self.a.below, self.b.above, -self.tilt),
         ):
             result = result + series(self.term(beyond), arb(one.ratio) * arb(other.ratio) * tilt.exp())
         return result
-
-
-def series(first: arb, ratio: arb) -> arb:
-    """The sum of a geometric series from its first term."""
-    if not ratio < 1:
-        raise ArithmeticError("a message has no sum")
-    return first / (1 - ratio)

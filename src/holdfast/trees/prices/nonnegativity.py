@@ -307,7 +307,7 @@ def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover
     return sums
 
 
-@compiled
+@compiled(inner=True)
 def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compiled)
     """log p_l."""
     if width == 0:

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, only_read
 from holdfast.constraints import System, TreeShape
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.domains.intervals import output_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +21,10 @@ class Forest:
     parents: Ints
     exact: npt.NDArray[np.bool_]
 
+    shape: TreeShape | None = None  # the hierarchy whose outputs these are, where there is one
+
     def __post_init__(self) -> None:
-        # A hierarchy's parents can only be read, others might be written: what reads both would be compiled twice.
-        parents = self.parents.view()
-        parents.flags.writeable = False
-        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "parents", only_read(self.parents))
 
     @classmethod
     def of(cls, system: System) -> Forest | None:
@@ -44,7 +42,7 @@ class Forest:
                 return None
             exact[part.rows.A.indices] = True
         shape = consistent[0].source
-        return cls(output_parents(shape.parents, shape.by), exact)
+        return cls(shape.outputs, exact, shape)
 
     @property
     def n(self) -> int:
@@ -53,13 +51,18 @@ class Forest:
 
     @cached_property
     def _passed(self) -> tuple[Ints, Ints, Ints, Ints, int]:
-        return breadth_first(self.parents)
+        return breadth_first(self.parents) if self.shape is None else self.shape.passed
 
     @property
     def children(self) -> tuple[Ints, Ints]:
         """Children of output v: children[start[v]:start[v+1]]."""
         start, children, *_ = self._passed
         return children, start
+
+    @property
+    def depth(self) -> Ints:
+        """How far an output is from its root."""
+        return self._passed[3]
 
     @property
     def order(self) -> Ints:
@@ -74,15 +77,24 @@ class Forest:
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether an output has no children."""
+        if self.shape is not None and self.shape.by == 1:
+            return self.shape.tree.is_leaf
         _, start = self.children
-        return np.diff(start) == 0
+        return only_read(np.diff(start) == 0)
 
     def noise_bounds(self, system: System, truth: Ints | None, unit: object) -> tuple[Ints, Ints]:
         """Bounds on the noise of each output: table bounds minus the truth; ∓2**62 where there is none."""
         low, high = system.integer_bounds(unit)
         if truth is None:
             return low, high
-        return (
-            np.where(low > -LARGEST, low - truth, -LARGEST),
-            np.where(high < LARGEST, high - truth, LARGEST),
-        )
+        return _without(low, truth, -LARGEST), _without(high, truth, LARGEST)
+
+
+def _without(bounds: Ints, truth: Ints, none: int) -> Ints:
+    """Bounds minus the truth, but for those that are none."""
+    free = bounds == none
+    if free.all():
+        return bounds
+    result = bounds - truth
+    result[free] = none
+    return only_read(result)

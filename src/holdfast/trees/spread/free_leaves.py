@@ -56,7 +56,8 @@ class FreeLeaves:
     @cached_property
     def kept(self) -> Ints:
         """The outputs that are not filled in."""
-        return np.delete(np.arange(self.whole.n), self.free)
+        every = np.arange(self.whole.n)
+        return np.delete(every, self.free) if self.free.size else every
 
     @cached_property
     def forest(self) -> Forest:

@@ -56,7 +56,7 @@ class Found(NamedTuple):
     window: Ints
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
+@compiled(inner=True, fastmath={"reassoc", "contract", "nsz"})
 def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     three, two, one = np.uint64(3), np.uint64(2), np.uint64(1)
@@ -69,7 +69,7 @@ def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     return a, b, c, d
 
 
-@compiled
+@compiled(inner=True)
 def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     """Σ x[i+k]·y[j+k+3−d] over k < count, for d = 0, 1, 2, 3, in sums of 64 terms whose order is free.
 
@@ -111,7 +111,7 @@ def _put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> N
         out[i + 3] = d
 
 
-@compiled
+@compiled(inner=True)
 def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
     """out(u) = Σ_r g(r)·f(u+r) for log-concave f and g.
 
@@ -146,7 +146,7 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
             first += 1
 
 
-@compiled
+@compiled(inner=True)
 def _scaled(values: Any) -> None:
     """Scale to a largest value of 1, in place."""
     largest = 0.0
@@ -157,7 +157,7 @@ def _scaled(values: Any) -> None:
             values[i] /= largest
 
 
-@compiled
+@compiled(inner=True)
 def _shown(values: Any) -> Any:
     """The range of places whose values are not faint."""
     largest = 0.0
@@ -171,7 +171,7 @@ def _shown(values: Any) -> Any:
     return first, last
 
 
-@compiled
+@compiled(inner=True)
 def _beyond(end: Any, before: Any, distance: Any, variance: Any) -> Any:
     """How much of a variance lies beyond an end of a window, if probabilities go on falling as there."""
     if end < 1e-100:
@@ -183,7 +183,7 @@ def _beyond(end: Any, before: Any, distance: Any, variance: Any) -> Any:
     return end * ratio / (1 - ratio) * far * far / variance
 
 
-@compiled
+@compiled(inner=True)
 def _tell(values: Any, lo: Any, hard: Any, law: Any, found: Any) -> Any:
     """Note variance and quantiles of a law; return how much of the variance may lie beyond its soft ends."""
     n = values.size
@@ -219,7 +219,7 @@ def _tell(values: Any, lo: Any, hard: Any, law: Any, found: Any) -> Any:
     return lost
 
 
-@compiled
+@compiled(inner=True)
 def _leaf_weights(lo: Any, hi: Any, rate: Any, laplace: Any) -> Any:
     """A leaf's weights, 1 where they are largest."""
     top = np.float64(min(max(0, lo), hi))
@@ -230,7 +230,7 @@ def _leaf_weights(lo: Any, hi: Any, rate: Any, laplace: Any) -> Any:
     return result
 
 
-@compiled
+@compiled(inner=True)
 def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: Any, law: Any, found: Any) -> Any:
     """The law of a leaf: its own weight times Σ_y r(y)·t(b+y), r the message of the other leaves of its parcel."""
     rate = kit.rate[kit.leaf_law[q]]
@@ -268,7 +268,7 @@ def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: A
     return lost
 
 
-@compiled
+@compiled(inner=True)
 def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, inside: Any, found: Any) -> Any:
     """The laws of a parcel's leaves, one for each kind; t is its outside times its own weight."""
     kit, blocks, slots, scratch, _ = inside

@@ -24,7 +24,7 @@ ABREAST = 256
 _TILE = 16
 
 
-@compiled
+@compiled(inner=True)
 def _share(
     f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, s: Any, counts: Any
 ) -> Any:
@@ -48,7 +48,7 @@ def _share(
     return begin, max(end - begin + 1, 0)
 
 
-@compiled
+@compiled(inner=True)
 def _kept(counts: Any, size: Any, most: Any) -> Any:
     """The first and the number of at most so many parts with most tickets, if tickets grow and then fall."""
     first, last = 0, size - 1
@@ -85,7 +85,7 @@ def spread_out(
             opened[bits] += often[i] * np.float64(left) / 2.0**32
 
 
-@compiled
+@compiled(inner=True)
 def _fill(counts: Any, first: Any, kept: Any, begin: Any, bits: Any, cells: Any, left: Any, waiting: Any) -> None:
     """Put tickets into cells; the upper half of a cell tells how many of its tickets the first of its two parts has."""
     number = np.int64(1) << bits
@@ -120,12 +120,12 @@ def _fill(counts: Any, first: Any, kept: Any, begin: Any, bits: Any, cells: Any,
         cells[one] = _cell(size, _part(one, kept, begin), _part(one, kept, begin))
 
 
-@compiled
+@compiled(inner=True)
 def _part(i: Any, kept: Any, begin: Any) -> Any:
     return begin + i if i < kept else np.int64(OPEN)
 
 
-@compiled
+@compiled(inner=True)
 def _cell(count: Any, one: Any, other: Any) -> Any:
     return np.uint64(count) << np.uint64(32) | np.uint64(one & 0xFFFF) << np.uint64(16) | np.uint64(other & 0xFFFF)
 

@@ -171,7 +171,7 @@ def factorise(a: Pattern, tau: Any, work: Any, used: Any, factor: Any, places: A
         places[a.place_start[k]] = k
 
 
-@compiled
+@compiled(inner=True)
 def solve(a: Pattern, factor: Any, places: Any, right: Any) -> None:  # pragma: no cover (compiled)
     """Replace `right` by (A·diag(tau)·Aᵀ)⁻¹ right."""
     r = right.size

@@ -35,7 +35,7 @@ def _variance(size: float, bits: np.uint64, more: np.uint64) -> float:  # pragma
     return larger if uniform * (larger + size) < larger else size * size / larger
 
 
-@compiled
+@compiled(inner=True)
 def _noise(a: Pattern, scales: Any, tau: Any, rooms: Any, places: Any, state: Any) -> None:
     # pragma: no cover (compiled)
     """Write the noise that has these variances (in units of scale²); `state` comes in as standard normal numbers."""

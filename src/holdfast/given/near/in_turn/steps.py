@@ -92,7 +92,7 @@ def prepare(
                 held[j] = max(0.0, held[j] - width * total * total)
 
 
-@compiled
+@compiled(inner=True)
 def _uniform(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
 
@@ -113,7 +113,7 @@ def log_total(mean: float, variance: float) -> float:  # pragma: no cover (compi
     return math.log(total) - off * off / (2 * variance)
 
 
-@compiled
+@compiled(inner=True)
 def whole_normal(
     mean: float, variance: float, first: np.uint64, second: np.uint64, terms: Floats
 ) -> float:  # pragma: no cover (compiled)
@@ -140,7 +140,7 @@ def whole_normal(
     return rest + stride * (middle + place - reach)
 
 
-@compiled
+@compiled(inner=True)
 def added(total: float, lost: float, term: float) -> tuple[float, float]:  # pragma: no cover (compiled)
     """A sum with one more term, and all that rounding has lost of it (Neumaier 1974)."""
     found = total + term

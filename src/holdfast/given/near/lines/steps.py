@@ -42,7 +42,7 @@ class Lines(NamedTuple):
     high: Floats
 
 
-@compiled
+@compiled(inner=True)
 def _pieces(a: Lines, w: Any, k: int, room: Any) -> tuple[int, float]:  # pragma: no cover (compiled)
     """Describe the law on line k: room[0] places, [1] energies, [2] slopes after them, [3] masses; their number, log Z.
 
@@ -115,7 +115,7 @@ def _piece_mass(first: float, last: float, slope: float, width: float) -> float:
     return math.exp(-last) * math.expm1(last - first) / slope
 
 
-@compiled
+@compiled(inner=True)
 def _log_mass(low: float, high: float) -> float:  # pragma: no cover (compiled)
     """log P(low < Z < high)."""
     if low > 0.0:
@@ -127,7 +127,7 @@ def _log_mass(low: float, high: float) -> float:  # pragma: no cover (compiled)
     return first + math.log(-math.expm1(last - first)) if last < first else -np.inf
 
 
-@compiled
+@compiled(inner=True)
 def _standard(low: float, high: float, share: float) -> float:  # pragma: no cover (compiled)
     """The place between low and high below which a standard normal law cut to them has this share."""
     if low > 0.0:
@@ -146,7 +146,7 @@ def _standard(low: float, high: float, share: float) -> float:  # pragma: no cov
     return min(max(found, low), high)
 
 
-@compiled
+@compiled(inner=True)
 def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma: no cover (compiled)
     """The t below which the law on a line has this share."""
     if a.square:
@@ -178,7 +178,7 @@ def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma
     return min(max(found, first), last)
 
 
-@compiled
+@compiled(inner=True)
 def _log_density(a: Lines, room: Any, count: int, log_total: float, t: float) -> float:  # pragma: no cover (compiled)
     if a.square:
         place = (t - room[1, 0]) / room[1, 1]
@@ -205,7 +205,7 @@ def _move(a: Lines, w: Any, free: Any, k: int, t: float) -> None:  # pragma: no 
         free[a.free_place[p]] += t * a.free_value[p]
 
 
-@compiled
+@compiled(inner=True)
 def _spread_out(a: Lines, free: Any, w: Any) -> None:  # pragma: no cover (compiled)
     """w = B·c from the free coordinates: equal ones give equal doubles."""
     w[:] = 0.0
@@ -233,7 +233,7 @@ def advance(a: Lines, states: Any, words: Any) -> None:  # pragma: no cover (com
                 _move(a, w, states[c], k, _quantile(a, room, count, _uniform(words[c, t, j])))
 
 
-@compiled
+@compiled(inner=True)
 def _longest(a: Lines) -> int:  # pragma: no cover (compiled)
     found = 1
     for k in range(a.start.size - 1):
@@ -289,7 +289,7 @@ def advance_coupled(a: Lines, first: Any, second: Any, words: Any) -> None:  # p
             _move(a, other, yours, k, s)
 
 
-@compiled
+@compiled(inner=True)
 def _close(a: Lines, room: Any, count: int, more: Any, number: int, apart: float, near: float) -> bool:
     # pragma: no cover (compiled)
     """Whether two laws of one free coordinate, its values `apart` now, are near each other."""

@@ -65,7 +65,7 @@ def times_chosen(basis: Ints, widths: Floats, count: int, prime: int) -> Ints:  
     return times
 
 
-@compiled
+@compiled(inner=True)
 def _form_interval(
     forms: Floats, limits: Floats, steps: Ints, depth: int
 ) -> tuple[int, int]:  # pragma: no cover (compiled)

@@ -112,7 +112,7 @@ def prepared(weights: Floats, which: Ints, sizes: Windows, sums: Ints | None = N
     return Table(weights, below, which, sizes.widths, min(sizes.core, weights.shape[2] // 2), sums)
 
 
-@compiled
+@compiled(inner=True)
 def nonzero(values: Floats) -> tuple[int, int]:  # pragma: no cover (compiled)
     """The first and the last place that is not 0; the last one before the first where all are."""
     first, last = 0, values.size - 1
@@ -141,7 +141,7 @@ def _fill(weights: Floats, below: Floats) -> None:  # pragma: no cover (compiled
                 below[r, k, c] /= largest
 
 
-@compiled(fastmath={"contract"})
+@compiled(inner=True, fastmath={"contract"})
 def _convolve(
     shares: Floats, first: int, source: Floats, low: int, target: Floats, new_low: int
 ) -> None:  # pragma: no cover (compiled)
@@ -183,7 +183,7 @@ def _messages(table: Table, r: int, needed: Ints, shares: Floats, sums: Floats) 
     return sums[0, width]
 
 
-@compiled
+@compiled(inner=True)
 def _draw_row(
     words: Words, place: int, core: int, shares: Floats, sums: Floats, row: Ints
 ) -> None:  # pragma: no cover (compiled)
@@ -204,7 +204,7 @@ def _draw_row(
         left -= found
 
 
-@compiled
+@compiled(inner=True)
 def propose(
     table: Table, limits: Floats, words: Words, noise: Ints
 ) -> tuple[int, float]:  # pragma: no cover (compiled)

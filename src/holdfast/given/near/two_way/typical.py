@@ -32,7 +32,7 @@ class Typical(NamedTuple):
     tilts: Floats
 
 
-@compiled
+@compiled(inner=True)
 def _one_side(slope: float, first: float, last: float) -> tuple[float, float, float]:  # pragma: no cover (compiled)
     """Log of Σ e^{slope·u} over u = first … last, which may be far, and the mean and variance of u; slope < 0 if so."""
     count = last - first + 1

@@ -36,7 +36,7 @@ class Moves(NamedTuple):
     soft: float  # what each unit beyond a bound adds to −log weight
 
 
-@compiled
+@compiled(inner=True)
 def _energy(moves: Moves, state: Ints, k: int, t: int) -> float:  # pragma: no cover (compiled)
     energy = 0.0
     for e in range(moves.starts[k], moves.starts[k + 1]):
@@ -51,7 +51,7 @@ def _energy(moves: Moves, state: Ints, k: int, t: int) -> float:  # pragma: no c
     return energy
 
 
-@compiled
+@compiled(inner=True)
 def _mode(moves: Moves, state: Ints, k: int) -> int:  # pragma: no cover (compiled)
     """The t of least energy: it lies between the places where single terms stop falling, and the energy is convex."""
     first, last = FAR, -FAR
@@ -73,7 +73,7 @@ def _mode(moves: Moves, state: Ints, k: int) -> int:  # pragma: no cover (compil
     return first
 
 
-@compiled
+@compiled(inner=True)
 def line(moves: Moves, state: Ints, k: int) -> tuple[int, Floats]:  # pragma: no cover (compiled)
     """The law of t on the line of move k: its first value, and probabilities."""
     mode = _mode(moves, state, k)
@@ -105,12 +105,12 @@ def line(moves: Moves, state: Ints, k: int) -> tuple[int, Floats]:  # pragma: no
     return mode - counts[0], law
 
 
-@compiled
+@compiled(inner=True)
 def _uniform(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@compiled
+@compiled(inner=True)
 def _pick(law: Floats, uniform: float) -> int:  # pragma: no cover (compiled)
     total, found = 0.0, 0
     for t in range(law.size):
@@ -121,7 +121,7 @@ def _pick(law: Floats, uniform: float) -> int:  # pragma: no cover (compiled)
     return found
 
 
-@compiled
+@compiled(inner=True)
 def _go(moves: Moves, state: Ints, k: int, t: int) -> None:  # pragma: no cover (compiled)
     for e in range(moves.starts[k], moves.starts[k + 1]):
         state[moves.places[e]] += t * moves.values[e]
@@ -138,7 +138,7 @@ def walk(moves: Moves, states: Ints, words: Words) -> None:  # pragma: no cover 
             _go(moves, states[c], k, start + _pick(law, _uniform(words[c, m, 1])))
 
 
-@compiled
+@compiled(inner=True)
 def _shift(moves: Moves, ahead: Ints, behind: Ints, k: int) -> int:  # pragma: no cover (compiled)
     """The number s for which behind + s·v is nearest to ahead, by the weights of its coordinates."""
     inner = norm = 0.0
