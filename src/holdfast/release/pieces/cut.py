@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
@@ -107,7 +108,7 @@ class Cut:
         stretch = (np.cumsum(sizes) - sizes) // GROUPED
         return np.append(np.flatnonzero(np.diff(stretch, prepend=-1)), sizes.size)
 
-    def owners(self) -> Ints:
+    def owners(self) -> npt.NDArray[np.int32]:
         """For every node the number of the one of `nodes` at or above it, or TOP."""
         tree = self.tree
         owner = np.full(tree.n, TOP, dtype=np.int32)

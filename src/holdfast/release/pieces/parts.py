@@ -124,9 +124,9 @@ class Drawn(NamedTuple):
         """What was made of several pieces, one after the other."""
         starts = np.cumsum([0, *(one.own for one in each)]).tolist()
         parents = [np.where(one.parents < 0, -1, one.parents + start) for one, start in zip(each, starts, strict=False)]
-        bounds = [np.concatenate(side) for side in ([one.low for one in each], [one.high for one in each])]
+        low, high = (np.concatenate(side) for side in ([one.low for one in each], [one.high for one in each]))
         made = Finished(*(np.concatenate(column) for column in zip(*(one.made for one in each), strict=True)))
-        return cls(np.concatenate(parents), starts[-1], *bounds, made)
+        return cls(np.concatenate(parents), starts[-1], low, high, made)
 
 
 def write(group: Group, told: Any, coins: Any, folder: Folder) -> Written:
