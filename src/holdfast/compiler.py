@@ -29,6 +29,7 @@ import numba
 import numpy as np
 from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
+from numba.core.sigutils import normalize_signature
 
 from holdfast.progress import Delay
 
@@ -249,13 +250,18 @@ class _Kept(caching.FunctionCache):
         return str(self._impl.locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Read what was compiled for some types of arguments; None if there is nothing, or nothing whole."""
-        try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception:  # files that were cut off, or that another program wrote
-            with suppress(OSError):
-                self.flush()  # type: ignore[no-untyped-call]
-            return None
+        """Read what was compiled for some types of arguments; None if there is nothing, or nothing whole.
+
+        Two processes that compile a function at once, for different types, may write their code to one file, so what is
+        read must say that it is for these.
+        """
+        with suppress(Exception):  # files that were cut off, or that another program wrote
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            if found is None or tuple(found.signature.args) == tuple(normalize_signature(sig)[0]):
+                return found
+        with suppress(OSError):
+            self.flush()  # type: ignore[no-untyped-call]
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled."""

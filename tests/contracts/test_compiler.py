@@ -187,6 +187,17 @@ def test_kept_code_that_is_broken_is_compiled_again(tmp_path):
     assert again.f(1) == 2
 
 
+def test_kept_code_for_other_types_is_compiled_again(tmp_path):
+    """Two processes that compile at once may each write the first code of a function: one file for two types."""
+    text = "from holdfast.arrays import compiled\n\n\n@compiled\ndef first(x):\n    return x[0] + 1\n"
+    made = module(tmp_path, "mixed", text)
+    assert (made.first(np.array([2])), made.first(np.array([0.25]))) == (3, 1.25)
+    one, two = sorted((tmp_path / "__pycache__").glob("mixed.first*.nbc"))
+    two.write_bytes(one.read_bytes())
+    again = module(tmp_path, "mixed", text)
+    assert (again.first(np.array([2])), again.first(np.array([0.25]))) == (3, 1.25)
+
+
 class Listener:
     """What is written, and a clock that only the test moves."""
 
