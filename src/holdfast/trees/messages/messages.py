@@ -133,9 +133,14 @@ class Messages(Owner):
         return cut_in_pieces(self.forest, self.law_of, self.low, self.high, kind, (leaves.low, leaves.high))
 
     @cached_property
-    def order(self) -> list[Ints]:
-        """Pieces by height, alike parcels together."""
+    def levels(self) -> list[Ints]:
+        """All pieces by height, alike parcels together."""
         return self.pieces.by_height()
+
+    @property
+    def order(self) -> list[Ints]:
+        """The same of the pieces that are divided here: all of them, unless some come from elsewhere."""
+        return self.levels
 
     @cached_property
     def roots(self) -> Ints:
@@ -160,12 +165,12 @@ class Messages(Owner):
 
         over = partial(_in_slices, self.workers, share=1 << 11)  # without self: what is kept must not keep its keeper
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, self.slopes, pull)
+        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+            found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, found.usual_slopes, pull)
         return found, pulled
 
     @property
