@@ -17,6 +17,7 @@ from holdfast.release.pieces.making import at_once, in_one_process, measure
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import Held, packed, unpacked
 from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, undivided
+from holdfast.trees.messages.windows import Windows
 from jobs import job, tree
 
 
@@ -52,6 +53,32 @@ def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
 def cut_at(pieces: Pieces, depth: int, width: int) -> Pieces:
     """The same mechanism, cut elsewhere, and into so many categories."""
     return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth, width))
+
+
+@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_what_was_in_memory_changes_no_table(monkeypatch, law, bounded):
+    """Leaves at several depths, so that subtrees hang below totals and below leaves of the top: none is forgotten."""
+    random = np.random.default_rng(3)
+    shape = random_tree(random, 40)
+    query = hf.counts(shape)
+    held = hf.consistent(query) & hf.nonnegative() if bounded else hf.consistent(query)
+    mechanism = law(query, scale=2).given(held)
+    cells = np.maximum(random.geometric(0.2, query.cells) - 3, 0)
+    before = Windows.empty
+
+    def filled(size: int, number: int) -> Windows:
+        found = before(size)
+        for each in found:
+            each[...] = number
+        return found
+
+    for depth in range(2, len(shape.levels) - 1):
+        made = []
+        for number in (-(10**9), 10**9):
+            monkeypatch.setattr(Windows, "empty", lambda size, number=number: filled(size, number))
+            made.append(in_one_process(Pieces(mechanism, Cut(shape, 1, depth, 1)), cells, bytes(32))[0])
+        assert np.array_equal(*made)
 
 
 @pytest.mark.slow

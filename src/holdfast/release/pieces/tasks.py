@@ -163,7 +163,7 @@ class _Short(pickle.Pickler):
         if content.dtype == object:
             return _short_texts(content)
         bits = content.view(np.int64) if content.dtype == np.float64 and content.flags.c_contiguous else content
-        if bits.dtype != np.float64 and (bits == bits[0]).all():  # −0.0 stays what it is
+        if bits.dtype in (np.int64, np.bool_) and (bits == bits[0]).all():  # −0.0 stays what it is
             return np.full, (content.size, content[0])
         return _short_steps(content) if content.dtype == np.int64 else NotImplemented
 

@@ -89,7 +89,7 @@ class Grafted(Messages):
     @cached_property
     def order(self) -> list[Ints]:
         """Pieces by height, without grafts, which are not divided here."""
-        parcels, *others = self.pieces.by_height()
+        parcels, *others = self.levels
         return [parcels[~np.isin(parcels, self.places)], *others]
 
     @property

@@ -97,19 +97,14 @@ class Messages(Owner):
     # --- what is known before any message ------------------------------------------------------------------------
 
     @cached_property
-    def _measured(self) -> tuple[Laws, list[int]]:
-        """The measured laws, and for each law of the noise its place among them; −1: not measured."""
-        return leaf_kinds.measured_laws(self.law)
-
-    @property
     def laws(self) -> Laws:
         """The measured laws."""
-        return self._measured[0]
+        return leaf_kinds.measured_laws(self.law)[0]
 
     @cached_property
     def law_of(self) -> Ints:
         """For every output, the place of its law among the measured ones; −1: not measured."""
-        _, places = self._measured
+        _, places = leaf_kinds.measured_laws(self.law)
         if self.law.which is None:
             return np.full(self.forest.n, places[0], dtype=np.int64)
         return np.array(places, dtype=np.int64)[self.law.which]
@@ -133,9 +128,14 @@ class Messages(Owner):
         return cut_in_pieces(self.forest, self.law_of, self.low, self.high, kind, (leaves.low, leaves.high))
 
     @cached_property
-    def order(self) -> list[Ints]:
-        """Pieces by height, alike parcels together."""
+    def levels(self) -> list[Ints]:
+        """All pieces by height, alike parcels together."""
         return self.pieces.by_height()
+
+    @property
+    def order(self) -> list[Ints]:
+        """The same of the pieces that are divided here: all of them, unless some come from elsewhere."""
+        return self.levels
 
     @cached_property
     def roots(self) -> Ints:
@@ -157,15 +157,14 @@ class Messages(Owner):
     def guessed(self) -> tuple[Prospect, Bools | None]:
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
-
-        over = partial(_in_slices, self.workers, share=1 << 11)  # without self: what is kept must not keep its keeper
+        over = partial(self.over, share=1 << 11)
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, self.slopes, pull)
+        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+            found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, found.usual_slopes, pull)
         return found, pulled
 
     @property
@@ -191,11 +190,10 @@ class Messages(Owner):
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
 
-    def over(
-        self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress | None, heavy: bool = False
-    ) -> list[Any]:
-        """Run a task over slices of items on all workers, smaller ones where each item is much work."""
-        return _in_slices(self.workers, task, items, share, progress, heavy)
+    @property
+    def over(self) -> Callable[..., list[Any]]:
+        """What runs a task over slices of items on all workers; it does not keep these messages alive."""
+        return partial(_in_slices, self.workers)
 
     @cached_property
     def blocks(self) -> tuple[Shelf, Ints, int]:
