@@ -257,7 +257,8 @@ class _Kept(caching.FunctionCache):
         """
         with suppress(Exception):  # files that were cut off, or that another program wrote
             found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-            if found is None or tuple(found.signature.args) == tuple(normalize_signature(sig)[0]):
+            types, _ = normalize_signature(sig)  # type: ignore[no-untyped-call]
+            if found is None or tuple(found.signature.args) == tuple(types):
                 return found
         with suppress(OSError):
             self.flush()  # type: ignore[no-untyped-call]
