@@ -101,10 +101,15 @@ class Cut:
         """How many nodes there are at and below each of `nodes`."""
         return np.asarray((self._spans[:, 1] - self._spans[:, 0]).sum(axis=0))
 
+    @property
+    def _sizes(self) -> Ints:
+        """How many outputs each piece below the cut has."""
+        return np.repeat(self.nodes_each * self.width, self.by // self.width)
+
     @cached_property
     def groups(self) -> Ints:
         """The first piece of each group, and behind them how many pieces there are."""
-        sizes = np.repeat(self.nodes_each * self.width, self.by // self.width)
+        sizes = self._sizes
         stretch = (np.cumsum(sizes) - sizes) // GROUPED
         return np.append(np.flatnonzero(np.diff(stretch, prepend=-1)), sizes.size)
 
@@ -164,10 +169,9 @@ class Cut:
     @property
     def largest(self) -> int:
         """The most outputs of a piece below the cut."""
-        return int(self.nodes_each.max()) * self.width
+        return int(self._sizes.max())
 
     @property
     def largest_group(self) -> int:
         """The most outputs of a group of them."""
-        sizes = np.repeat(self.nodes_each * self.width, self.by // self.width)
-        return int(np.add.reduceat(sizes, self.groups[:-1]).max())
+        return int(np.add.reduceat(self._sizes, self.groups[:-1]).max())

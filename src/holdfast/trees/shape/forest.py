@@ -97,4 +97,4 @@ def _without(bounds: Ints, truth: Ints, none: int) -> Ints:
         return bounds
     result = bounds - truth
     result[free] = none
-    return only_read(result)
+    return result
