@@ -105,3 +105,13 @@ def test_long_orders_and_many_bounds() -> None:
         Refused, match=r"^these constraints cannot hold together: ordered\(.*\); fixed\(at=\[9, 40000\]\)$"
     ):
         ordered(range(n)) & between(0, 10) & fixed([9, 40_000], [3, 2])
+
+
+def test_whole_bounds_are_shared_and_cannot_be_written():
+    system = (consistent(large_tree()) & nonnegative()).system(100_000)
+    for low, high in (system.integer_bounds(), system.integer_bounds(0.5)):
+        for bounds in (low, high):
+            with pytest.raises(ValueError, match="read-only"):
+                bounds[0] = 7
+    assert np.shares_memory(system.integer_bounds()[0], system.lower)
+    assert system.lower[0] == 0

@@ -6,8 +6,8 @@ from flint import arb
 
 import holdfast as hf
 from holdfast.noise.precision import working_precision
-from holdfast.trees.messages.exact import Exact
-from holdfast.trees.plain.message import Alone, Division
+from holdfast.trees.messages.exact import Exact, LaplaceLeaf
+from holdfast.trees.plain.message import ANY, HARD, Alone, Division, End, Message
 from samplers import NONE, narrowed, sampler, sums_up
 
 TREE = np.array([-1, 0, 0, 1, 1, 1, 2, 2, 0])
@@ -150,3 +150,16 @@ def test_leaves_are_part_of_the_test(kind):
         for node in nodes:
             assert 1 - 2.1 * node.message.excess < node.share() < 1
     assert up.shelf.slack[0] > 2 * up.shelf.excess[0]
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.125, -0.25])
+def test_all_ways_to_divide_a_total_add_up(tilt):
+    """The sum that a choice by hand compares with is that of its terms, far beyond both windows, one by one."""
+    random = np.random.default_rng(5)
+    one = Message(-3, random.random(9), End(0.5, 0.25), End(0.75, 0.5), 0.0, ANY, 0)
+    other = Message(2, random.random(6), HARD, End(0.25, 0.375), 0.0, ANY, 0)
+    leaf = LaplaceLeaf(-4, np.ones(9), HARD, End(1.0, 0.5), 0.0, ANY, 0, alpha=0.5, low=-4)
+    with working_precision(256):
+        for ways in (Division(one, other, 4, tilt), Division(leaf, one, 1, tilt), Alone(one, tilt), Alone(other, tilt)):
+            terms = sum((ways.term(part) for part in range(-400, 401)), arb(0))
+            assert abs(ways.total() / terms - 1) < 1e-40
