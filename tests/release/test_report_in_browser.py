@@ -77,6 +77,15 @@ def test_it_opens_closes_filters_and_sorts(opened, folder):
     assert page.seen(*TROUBLE) == []
 
 
+def test_the_filter_looks_at_names_and_not_at_values(opened, folder):
+    page = opened.page(folder / "report.html")
+    page("document.querySelectorAll('.figures tbody td').forEach(each => each.textContent = '2')")
+    typed(page, "s12")  # the name of a row and the beginning of its value
+    assert page(NAMES) == []
+    typed(page, "2")
+    assert page(NAMES) == ["N2", "S2"]
+
+
 def test_it_prints_all_of_a_small_table_on_both_papers(opened, folder):
     page = opened.page(folder / "report.html", dark=True)
     for size in ((8.27, 11.69), (8.5, 11)):

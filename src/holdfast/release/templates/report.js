@@ -51,6 +51,7 @@
       }
     }));
   };
+  const names = (row) => [...row.cells].filter((each) => each.matches("th")).map((each) => each.textContent).join(" ");
   const filter = (article, wanted, told) => {
     const words = wanted.trim().toLowerCase();
     let found = 0;
@@ -67,7 +68,7 @@
           any = any || !child.hidden;
         } else if (child.matches("table")) {
           for (const row of child.tBodies[0].rows) {
-            const hit = words === "" || row.textContent.toLowerCase().includes(words);
+            const hit = words === "" || names(row).toLowerCase().includes(words);
             row.hidden = !(hit || all);
             if (hit && words !== "") found += 1;
             any = any || !row.hidden;
