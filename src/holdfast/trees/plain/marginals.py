@@ -22,6 +22,7 @@ NEED = 40.0
 #: Cumulative probabilities that miss a level by less have reached it.
 TIE = 1e-12
 
+
 @dataclass(frozen=True, eq=False)
 class PlainMarginals:
     """The laws of the noise of all outputs of a sampler, for the bounds that it has."""

@@ -1,22 +1,23 @@
 """The variance of a weighted sum of outputs' noise on a large hierarchy, from the messages of its pieces.
 
-As on a small one (plain/sums.py): what is contributed at and below a total has a mean and a variance that go up with
-the messages, and below one weight nothing has to be computed. A piece *bends* where weights below it differ. Bending
-pieces of one kind with alike parts share what is found, and so few of a nation's are looked at: those above the outputs
-of a sum. Inside a bending parcel alike leaves with one weight stand together. Code here finds the distinct pieces; where
-even these are too much work, the sum is measured on simulated draws: STUDY of them, fewer on very large hierarchies,
-but at least 100 (then a standard error is known to about 7 %).
+As on a small one (plain/sums.py) what is contributed at and below a total has a mean and a variance that go up with the
+messages, and below one weight nothing has to be computed. A piece *bends* where weights below it differ: of a nation's
+pieces only those above the outputs of a sum do. Bending pieces of one kind with alike parts share what is found, and
+inside a parcel alike leaves with one weight stand together. Where what is left is too much work, the sum is measured on
+simulated draws: STUDY of them, fewer on very large hierarchies, but at least 100 (then a standard error is known to
+about 7 %).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.arrays import Bools, Floats, Ints
+from holdfast.arrays import Bools, Floats
 from holdfast.noise.spread import STUDY
 from holdfast.progress import Progress
 from holdfast.randomness import seeded
@@ -26,9 +27,9 @@ from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.plain.message import ANY, HARD, NOTHING, End, Message
 from holdfast.trees.plain.sums import Share, joined, of_nothing, of_root
 
-#: Pieces that bend; those that differ, with what bending parcels are made of; and products of messages' values in one
-#: convolution of each, for a sum that is not simulated: minutes.
-MOST_BENDING, MOST_JOINED, MOST_PRODUCTS = 2_000_000, 400_000, 5e10
+#: Totals that bend and differ, and about how many products of two messages' values these are, in a sum that is not
+#: simulated: some minutes.
+MOST_JOINED, MOST_PRODUCTS = 400_000, 5e10
 #: Values drawn in all and at a time, about; and the least number of draws.
 MOST_DRAWN, CHUNK, FEWEST = 1 << 26, 1 << 24, 100
 
@@ -51,12 +52,10 @@ def variance_of_sum(up: Messages, weights: Floats) -> float | None:
     if not p.size:
         return 0.0
     slopes, bends = _slopes(up, weights)
-    tops = np.flatnonzero((p.root == 1) & ~bends & (slopes != 0))
-    if np.count_nonzero(bends) > MOST_BENDING:
-        return None
     found = _Bending(up, weights, slopes, bends)
     if not found.few:
         return None
+    tops = np.flatnonzero((p.root == 1) & ~bends & (slopes != 0))
     squares = np.bincount(p.kind[tops], slopes[tops] ** 2, p.kinds)
     straight = sum(squares[k] * of_root(found.messages.root(k), Share(1.0)) for k in np.flatnonzero(squares).tolist())
     return float(straight) + found.variance()
@@ -103,7 +102,7 @@ class _Bending:
         p, at = self.pieces, dict[int, int]()
 
         def below(piece: int) -> int:
-            return at[piece] if bends[piece] else self._numbered(Part(int(p.kind[piece]), float(slopes[piece])), 0, 0)
+            return at[piece] if bends[piece] else self._numbered(Part(int(p.kind[piece]), float(slopes[piece])))
 
         for i in np.flatnonzero(bends).tolist():
             kind, own = int(p.kind[i]), float(weights[p.output[i]]) if p.output[i] >= 0 else 0.0
@@ -111,24 +110,27 @@ class _Bending:
                 place = slice(p.first[i], p.first[i] + p.members[i])
                 alike = Counter(zip(p.leaf_kind[place].tolist(), weights[p.leaves[place]].tolist(), strict=True))
                 groups = tuple(sorted((leaf, weight, count) for (leaf, weight), count in alike.items()))
-                width = self.messages.width(groups)
-                at[i] = self._numbered(Part(kind, own, (), groups), len(groups) - 1, width**2)
+                at[i] = self._numbered(Part(kind, own, (), groups))
             else:
                 parts = tuple(below(part) for part in (int(p.left[i]), int(p.right[i])) if part >= 0)
-                sizes = [self.messages.size(self.parts[part].kind) for part in parts]
-                at[i] = self._numbered(Part(kind, own, parts), 1, float(np.prod(sizes)))
+                at[i] = self._numbered(Part(kind, own, parts))
             if p.root[i]:
                 self.roots[at[i], int(p.root[i])] += 1
             if self.joined > MOST_JOINED or self.products > MOST_PRODUCTS:
                 return False
         return True
 
-    def _numbered(self, part: Part, joined: int, products: float) -> int:
-        """The number of a piece, a new one if there is none alike, which costs so much."""
+    def _numbered(self, part: Part) -> int:
+        """The number of a piece, a new one if there is none alike."""
         if part not in self.number:
             self.number[part] = len(self.parts)
             self.parts.append(part)
-            self.joined, self.products = self.joined + joined, self.products + joined * products
+            if part.groups:
+                self.joined += len(part.groups) - 1
+                self.products += self.messages.width(part.groups) ** 2 * math.log2(len(part.groups))
+            elif len(part.parts) > 1:
+                self.joined += 1
+                self.products += math.prod(self.messages.size(self.parts[each].kind) for each in part.parts)
         return self.number[part]
 
     def variance(self) -> float:
@@ -140,14 +142,14 @@ class _Bending:
             for i in order:
                 part = self.parts[i]
                 shares[i] = self._share(part, [shares[each] for each in part.parts])
-                for each in part.parts:  # what is not needed again goes
-                    left[each] -= 1
-                    if not left[each]:
-                        del shares[each]
                 if free := self.roots[i, 1]:
                     result += free * of_root(self.messages.root(part.kind), shares[i])
                 if fixed := self.roots[i, 2]:
                     result += fixed * of_nothing(self.messages.of(part.kind), shares[i])
+                left.subtract(part.parts)
+                for each in {i, *part.parts}:  # what is not needed again goes
+                    if not left[each]:
+                        del shares[each]
                 progress.advance(1)
         return result
 
@@ -245,7 +247,7 @@ class _PlainMessages:
         return _divided(self.of(k), (a, b))
 
     def alike(self, leaves: Alike, parcel: int) -> Message:
-        """The message of some leaves together, as they stand in a parcel of some kind; those that are alike share it."""
+        """The message of some leaves together, as they stand in a parcel of some kind."""
         tilt = float(self._middle[parcel])
         if (leaves, tilt) not in self._leaves:
             self._leaves[leaves, tilt] = self._joined(leaves, parcel, tilt)
