@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.arguments import Refused
+from holdfast.trees.plain import sums
 from holdfast.trees.plain.marginals import PlainMarginals
 from holdfast.trees.plain.message import TooNarrow
 from holdfast.trees.plain.sampler import PlainSampler
@@ -262,13 +263,23 @@ def test_sums_of_leaves_that_can_only_grow(kind):
     assert_sums(made, np.where(np.arange(61) < 3, 1.0, 0.0), np.where(np.arange(61) < 30, 1.0, 0.0))
 
 
+def test_transforms_give_the_same_sums(monkeypatch):
+    generator = np.random.default_rng(8)
+    parents = random_tree(generator, 3, 30)
+    found, weights = Marginals(sampler(parents, "laplace", 4.0)), generator.normal(size=len(parents))
+    wanted = found.variance_of_sum(weights)
+    monkeypatch.setattr(sums, "WIDE", -1)
+    monkeypatch.setattr(np, "convolve", None)
+    assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-11)
+
+
 def test_no_table_is_drawn_unless_a_sum_is_too_much_work(monkeypatch):
     parents = [-1] + [0] * 5 + [v for v in range(1, 6) for _ in range(70)]
     found = Marginals(sampler(parents, "laplace", 2.0))
     weights = np.where(np.arange(356) % 3 == 0, 1.0, 0.0)
     wanted = found.variance_of_sum(weights)
     monkeypatch.setattr(weighted_sums, "MOST_DRAWN", 1)
-    for name in ("MOST_JOINED", "MOST_PRODUCTS"):
+    for name in ("MOST_JOINED", "MOST_PLACES"):
         with monkeypatch.context() as small:
             small.setattr(weighted_sums, name, 0)
             simulated = found.variance_of_sum(weights)

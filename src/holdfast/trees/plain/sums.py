@@ -11,11 +11,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import fft
 
 from holdfast.arrays import Floats
 from holdfast.trees.plain.laws import law_of_root
 from holdfast.trees.plain.message import NOTHING, Message, TooNarrow
 from holdfast.trees.plain.table import Trees
+
+#: Sums of more products come from transforms; and sums that are smaller than this share of the largest are not told
+#: from it, since these do not hold them.
+WIDE, FAINT = 5e5, 1e-17
 
 
 class Share(NamedTuple):
@@ -107,12 +112,26 @@ def _divided(message: Message, parts: tuple[Message, Message], shares: tuple[_Tw
 
     def sums(i: int, j: int) -> Floats | float:
         x, y = p[i], q[j]
-        return 0.0 if x is None or y is None else np.convolve(y, x, "valid")
+        return 0.0 if x is None or y is None else _met(y, x)
 
-    whole = np.maximum(sums(0, 0), 1e-300)
+    whole = np.asarray(sums(0, 0))
+    whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
     mean = (sums(1, 0) + sums(0, 1)) / whole
     square = (sums(2, 0) + 2 * sums(1, 1) + sums(0, 2)) / whole
     return np.asarray(mean), np.maximum(square - mean * mean, 0.0)
+
+
+def convolved(x: Floats, y: Floats) -> Floats:
+    """All sums of products; wide ones from transforms."""
+    return _met(_padded(y, 1 - x.size, y.size + 2 * x.size - 2), x)
+
+
+def _met(y: Floats, x: Floats) -> Floats:
+    """The same where all of x meets y: the turn of a transform does not reach there."""
+    if x.size * (y.size - x.size + 1) <= WIDE:
+        return np.convolve(y, x, "valid")
+    length = int(fft.next_fast_len(y.size, real=True))
+    return np.asarray(fft.irfft(fft.rfft(y, length) * fft.rfft(x, length), length)[x.size - 1 : y.size])
 
 
 def _moments(message: Message, mean: Floats | None, variance: Floats | None) -> list[Floats | None]:

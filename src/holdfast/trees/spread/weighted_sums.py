@@ -10,7 +10,6 @@ about 7 %).
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from functools import cached_property
 from typing import NamedTuple
@@ -25,11 +24,13 @@ from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.plain.message import ANY, HARD, NOTHING, End, Message
-from holdfast.trees.plain.sums import Share, joined, of_nothing, of_root
+from holdfast.trees.plain.sums import Share, convolved, joined, of_nothing, of_root
 
-#: Totals that bend and differ, and about how many products of two messages' values these are, in a sum that is not
-#: simulated: some minutes.
-MOST_JOINED, MOST_PRODUCTS = 400_000, 5e10
+#: Totals that bend and differ, and about how many places their parts' messages have, in a sum that is not simulated:
+#: some minutes.
+MOST_JOINED, MOST_PLACES = 400_000, 4e8
+#: Messages of alike leaves end where they are below this share of their largest value.
+FAINT = 1e-15
 #: Values drawn in all and at a time, about; and the least number of draws.
 MOST_DRAWN, CHUNK, FEWEST = 1 << 26, 1 << 24, 100
 
@@ -93,7 +94,7 @@ class _Bending:
         self.messages, self.pieces = _PlainMessages(up), up.pieces
         self.parts: list[Part] = []
         self.number: dict[Part, int] = {}
-        self.joined, self.products = 0, 0.0
+        self.joined, self.places = 0, 0.0
         self.roots: Counter[tuple[int, int]] = Counter()  # with what they are: free, or 0
         self.few = self._find(weights, slopes, bends)
 
@@ -116,7 +117,7 @@ class _Bending:
                 at[i] = self._numbered(Part(kind, own, parts))
             if p.root[i]:
                 self.roots[at[i], int(p.root[i])] += 1
-            if self.joined > MOST_JOINED or self.products > MOST_PRODUCTS:
+            if self.joined > MOST_JOINED or self.places > MOST_PLACES:
                 return False
         return True
 
@@ -127,10 +128,10 @@ class _Bending:
             self.parts.append(part)
             if part.groups:
                 self.joined += len(part.groups) - 1
-                self.products += self.messages.width(part.groups) ** 2 * math.log2(len(part.groups))
+                self.places += (len(part.groups) - 1) * self.messages.width(part.groups)
             elif len(part.parts) > 1:
                 self.joined += 1
-                self.products += math.prod(self.messages.size(self.parts[each].kind) for each in part.parts)
+                self.places += sum(self.messages.size(self.parts[each].kind) for each in part.parts)
         return self.number[part]
 
     def variance(self) -> float:
@@ -176,18 +177,14 @@ class _Bending:
 
     def _parcel(self, part: Part) -> Share:
         """Alike leaves are joined, few of them first; the last are divided on the window of the parcel."""
-        some: list[tuple[Alike, Share]] = [(((kind, count),), Share(weight)) for kind, weight, count in part.groups]
-        made = self.messages
+        made, kind = self.messages, part.kind
+        some = [(((leaf, count),), Share(weight)) for leaf, weight, count in part.groups]
         while len(some) > 1:
-            some.sort(key=lambda each: made.alike(each[0], part.kind).values.size)
+            some.sort(key=lambda each: made.alike(each[0], kind).values.size)
             (a, first), (b, second), *some = some
-            parts = made.alike(a, part.kind), made.alike(b, part.kind)
-            if some:
-                counts = Counter(dict(a)) + Counter(dict(b))
-                both = tuple(sorted(counts.items()))
-                whole, own = made.alike(both, part.kind), 0.0
-            else:
-                both, whole, own = (), made.of(part.kind), part.own
+            both = made.together(a, b, kind)
+            whole, own = (made.alike(both, kind), 0.0) if some else (made.of(kind), part.own)
+            parts = made.alike(a, kind), made.alike(b, kind)
             some.append((both, joined(_divided(whole, parts), own, first, second)))
         return some[0][1]
 
@@ -222,7 +219,7 @@ class _PlainMessages:
         for leaf, _, count in groups:
             rate = float(kit.rate[kit.leaf_law[leaf]])
             square += count * (2 / rate**2 if kit.laplace else 0.5 / rate)
-        return 2 * (2 * self.up.need * square) ** 0.5
+        return 2 * (-2 * np.log(FAINT) * square) ** 0.5
 
     def of(self, k: int, tilt: float | None = None) -> Message:
         """The message of a kind of pieces, with another tilt if it is given."""
@@ -248,20 +245,25 @@ class _PlainMessages:
 
     def alike(self, leaves: Alike, parcel: int) -> Message:
         """The message of some leaves together, as they stand in a parcel of some kind."""
-        tilt = float(self._middle[parcel])
-        if (leaves, tilt) not in self._leaves:
-            self._leaves[leaves, tilt] = self._joined(leaves, parcel, tilt)
-        return self._leaves[leaves, tilt]
+        key = leaves, float(self._middle[parcel])
+        if key not in self._leaves:
+            ((kind, count),) = leaves  # others were put together
+            if count == 1:
+                self._leaves[key] = self._leaf(kind, key[1])
+            else:
+                self.together(((kind, count // 2),), ((kind, count - count // 2),), parcel)
+        return self._leaves[key]
 
-    def _joined(self, leaves: Alike, parcel: int, tilt: float) -> Message:
-        (kind, count), *rest = leaves
-        if rest:
-            a, b = self.alike(leaves[:1], parcel), self.alike(tuple(rest), parcel)
-        elif count > 1:
-            a, b = (self.alike(((kind, some),), parcel) for some in (count // 2, count - count // 2))
-        else:
-            return self._leaf(kind, tilt)
-        return self._kept(a.lo + b.lo, np.convolve(a.values, b.values))
+    def together(self, first: Alike, second: Alike, parcel: int) -> Alike:
+        """Put some leaves and others together."""
+        counts = Counter(dict(first))
+        counts.update(dict(second))
+        both = tuple(sorted(counts.items()))
+        key = both, float(self._middle[parcel])
+        if key not in self._leaves:
+            a, b = self.alike(first, parcel), self.alike(second, parcel)
+            self._leaves[key] = _kept(a.lo + b.lo, convolved(a.values, b.values))
+        return both
 
     def _leaf(self, kind: int, tilt: float) -> Message:
         """The message of one leaf."""
@@ -271,11 +273,12 @@ class _PlainMessages:
         places = np.arange(max(kit.leaf_low[kind], -longest), min(kit.leaf_high[kind], longest) + 1)
         with np.errstate(over="ignore"):
             values = powers[abs(places)] * np.exp(tilt * places)
-        return self._kept(int(places[0]), values)
+        return _kept(int(places[0]), values)
 
-    def _kept(self, lo: int, values: Floats) -> Message:
-        """A message on the places where it is not faint, 1 where it is largest."""
-        values = values / values.max()
-        kept = np.flatnonzero(values > np.exp(-self.up.need))
-        first, last = int(kept[0]), int(kept[-1])
-        return Message(lo + first, values[first : last + 1], HARD, HARD, 0.0, ANY, 0)
+
+def _kept(lo: int, values: Floats) -> Message:
+    """A message on the places where it is not faint, 1 where it is largest."""
+    values = values / values.max()
+    kept = np.flatnonzero(values > FAINT)
+    first, last = int(kept[0]), int(kept[-1])
+    return Message(lo + first, values[first : last + 1], HARD, HARD, 0.0, ANY, 0)
