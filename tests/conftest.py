@@ -4,10 +4,15 @@ Campaigns are slow wherever they stand: tests that count draws, and all but the 
 """
 
 import gc
+import os
 from collections import Counter
 
 import pytest
 from hypothesis import settings
+
+# Workers use all processors already: threads of linear algebra would wait for each other most of their time. Set before
+# numpy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 #: Cases of one test from here on are left to the slow tier.
 QUICK_CASES = 3

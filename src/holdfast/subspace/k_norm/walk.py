@@ -7,12 +7,9 @@ walks run is measured from K alone by L-lag couplings (`noise/convergence.py`), 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from scipy import special
@@ -24,6 +21,7 @@ from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm.body import Body
 from holdfast.subspace.k_norm.gauge import corners_towards
 from holdfast.subspace.k_norm.pivots import sweep, sweep_coupled
+from holdfast.workers import in_threads, rows_worth_a_thread
 
 #: Most dimensions, and most differences (up to sign) times dimensions: walks are measured in about a minute there.
 MOST_DIMENSIONS, MOST_ENTRIES = 12, 600
@@ -101,12 +99,7 @@ class Walk:
         return ahead, behind
 
     def _in_threads(self, work: Callable[[slice], bool], count: int) -> None:
-        """Call compiled work on slices of the rows, by as many threads as there are processors."""
-        workers = min(os.cpu_count() or 1, count)
-        cuts = [count * k // workers for k in range(workers + 1)]
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(work, [slice(*pair) for pair in pairwise(cuts)]))
-        if not all(found):
+        if not all(in_threads(work, count, rows_worth_a_thread(self.body.rank))):
             raise RuntimeError("a walk lost the facet it was on; this is a fault of holdfast")
 
     @cached_property

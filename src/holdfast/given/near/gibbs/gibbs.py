@@ -22,7 +22,7 @@ from holdfast.given.tau import LEAST_TAU
 from holdfast.noise.convergence import RunLength, run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
-from holdfast.workers import BATCH_WORDS, in_steps, in_threads
+from holdfast.workers import BATCH_WORDS, in_steps, in_threads, rows_worth_a_thread
 
 #: Largest number of outputs that rows connect: chains are measured within some minutes there.
 MOST_OUTPUTS = 5_000
@@ -154,8 +154,9 @@ class Sampler:
         count, n = ahead.shape
         words = stream.words(count * (n + 1)).reshape(count, n + 1)
         in_threads(
-            lambda part: advance_coupled(self.pattern, self.scales, ahead[part], behind[part], words[part]), count
-        )
+            lambda part: advance_coupled(self.pattern, self.scales, ahead[part], behind[part], words[part]), count,
+            rows_worth_a_thread(n + 1),
+        )  # fmt: skip
         return ahead, behind
 
 

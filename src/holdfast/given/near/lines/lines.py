@@ -29,7 +29,7 @@ from holdfast.given.tau import LEAST_TAU
 from holdfast.noise.convergence import worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
-from holdfast.workers import BATCH_WORDS, in_steps, in_threads
+from holdfast.workers import BATCH_WORDS, in_steps, in_threads, rows_worth_a_thread
 
 #: Most dimensions that rows connect: chains are measured within some minutes there.
 MOST_DIMENSIONS = 300
@@ -259,7 +259,8 @@ class _Chain:
         """One step of every pair of rows, in place."""
         count = len(ahead)
         words = stream.words(count * (self.words + 1)).reshape(count, self.words + 1)
-        in_threads(lambda part: advance_coupled(self.lines, ahead[part], behind[part], words[part]), count)
+        rows = rows_worth_a_thread(self.words + 1)
+        in_threads(lambda part: advance_coupled(self.lines, ahead[part], behind[part], words[part]), count, rows)
         return ahead, behind
 
 
