@@ -178,7 +178,7 @@ class _Bending:
     def _parcel(self, part: Part) -> Share:
         """Alike leaves are joined, few of them first; the last are divided on the window of the parcel."""
         made, kind = self.messages, part.kind
-        some = [(((leaf, count),), Share(weight)) for leaf, weight, count in part.groups]
+        some: list[tuple[Alike, Share]] = [(((leaf, count),), Share(weight)) for leaf, weight, count in part.groups]
         while len(some) > 1:
             some.sort(key=lambda each: made.alike(each[0], kind).values.size)
             (a, first), (b, second), *some = some
