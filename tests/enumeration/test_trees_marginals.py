@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from holdfast.arguments import Refused
+from holdfast.trees.plain import sums
+from holdfast.trees.plain.marginals import PlainMarginals
+from holdfast.trees.plain.message import TooNarrow
+from holdfast.trees.plain.sampler import PlainSampler
 from holdfast.trees.spread import marginals as module
+from holdfast.trees.spread import weighted_sums
 from holdfast.trees.spread.marginals import Marginals
 from samplers import sampler
 
@@ -177,15 +182,132 @@ def test_weighted_sums():
     assert of(u0=1, u3=-1) == pytest.approx(variances[2], rel=1e-12)
     assert of(u0=1, u2=-1, u3=-1) == 0
     assert of(u2=1, u4=2) == pytest.approx(variances[2] + 4 * variances[1], rel=1e-12)  # two trees
-    # two outputs of one tree: simulated, within 8 standard errors
-    axes = np.meshgrid(*[np.arange(-9, 10)] * 4, indexing="ij")
+    axes = np.meshgrid(*[np.arange(-12, 13)] * 4, indexing="ij")
     a, b, c, d = (axis.ravel() for axis in axes)
     nodes = np.stack([a + b + c + d, a + b, c + d, a, b, c, d])
     rates = 1 / np.array([0.75, 0.5, 0.5, 0.625, 0.5, 0.5, 0.5])
     chances = np.exp(-(np.abs(nodes) * rates[:, None]).sum(axis=0))
     chances /= chances.sum()
-    square = (a - b) ** 2
-    wanted = square @ chances
-    error = np.sqrt((square**2 @ chances - wanted**2) / 20_000)
-    assert of(u5=1, u6=-1) == pytest.approx(wanted, abs=8 * error)
-    assert abs(wanted - variances[5] - variances[6]) > 9 * error  # a sum that forgets covariances is seen
+    assert of(u5=1, u6=-1) == pytest.approx((a - b) ** 2 @ chances, rel=1e-6)
+    assert of(u0=1, u5=2, u7=-3) == pytest.approx((nodes[0] + 2 * a - 3 * c) ** 2 @ chances, rel=1e-6)
+
+
+def random_tree(generator, *per):
+    """Parents of a tree whose outputs have about so many children, level by level."""
+    parents, level = [-1], [0]
+    for mean in per:
+        children = np.repeat(level, generator.integers(1, 2 * mean, len(level)))
+        level = np.arange(len(parents), len(parents) + children.size)
+        parents += children.tolist()
+    return parents
+
+
+def several(generator, name):
+    """A hierarchy with parcels of one and of several kinds: parents, scales, options."""
+    parents = random_tree(generator, 3, 4, 26)
+    n = len(parents)
+    leaves = np.setdiff1d(np.arange(n), parents)
+    if name == "unequal scales":
+        return parents, generator.choice([1.5, 2.0, 4.0], n), {}
+    if name == "exact outputs":
+        return parents, np.full(n, 3.0), {"exact": [2, *leaves[::7]]}
+    if name == "unmeasured outputs":
+        return parents, np.where(np.isin(np.arange(n), [0, 1, 3]), np.inf, 2.0), {}
+    if name == "several roots":
+        parents = [-1] * 3 + generator.integers(0, 3, 20).tolist() + generator.integers(3, 23, 150).tolist()
+        return parents, np.full(len(parents), 2.5), {"exact": [1, 7]}
+    low = np.full(n, -NONE)
+    low[leaves] = -generator.integers(0, 9, leaves.size)
+    return parents, np.full(n, 3.0), {"low": low}
+
+
+NAMES = ["unequal scales", "exact outputs", "unmeasured outputs", "several roots", "bounds"]
+
+
+def assert_sums(made, *weighings):
+    """Sums have the variances that plain messages give them."""
+    found, plain = Marginals(made), PlainMarginals(PlainSampler(made.forest, made.law, made.low, made.high))
+    for weights in weighings:
+        assert found.variance_of_sum(weights) == pytest.approx(plain.variance_of_sum(weights), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", NAMES)
+def test_weighted_sums_are_those_of_plain_messages(name, kind):
+    generator = np.random.default_rng(NAMES.index(name))
+    parents, scales, options = several(generator, name)
+    made = sampler(parents, kind, scales, **options)
+    n = made.forest.n
+    few = np.zeros(n)
+    few[generator.choice(n, 5, replace=False)] = [1, 1, -1, 2.5, 1]
+    below = np.where(made.forest.parents == made.forest.parents[-1], 1.0, 0.0)
+    below[-1] = 1e-3
+    assert_sums(made, few, below, generator.integers(-1, 2, n) * 1.0, generator.normal(size=n), 1e6 + few)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_sums_over_alike_trees_with_alike_weights(kind):
+    """Three free and two exact ones, and one below another root, where leaves that can only grow push it down."""
+    parents = np.array([-1] * 6 + [5] + np.repeat([0, 1, 2, 3, 4, 6, 5], 4).tolist())
+    low = np.full(35, -NONE)
+    low[31:] = 0
+    made = sampler(parents, kind, np.where(np.arange(35) == 5, 0.5, 2.0), low, exact=[3, 4])
+    assert_sums(made, np.tile([0, 0, 0, 2.0, 1, 1, 0], 5), np.where(np.arange(35) % 4 == 1, 1.0, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_sums_of_leaves_that_can_only_grow(kind):
+    """Their total is far from where they would put it themselves."""
+    low = np.append(-NONE, np.zeros(60, dtype=np.int64))
+    made = sampler([-1] + [0] * 60, kind, np.append(0.5, np.full(60, 6.0)), low)
+    assert_sums(made, np.where(np.arange(61) < 3, 1.0, 0.0), np.where(np.arange(61) < 30, 1.0, 0.0))
+
+
+def test_transforms_give_the_same_sums(monkeypatch):
+    generator = np.random.default_rng(8)
+    parents = random_tree(generator, 3, 30)
+    found, weights = Marginals(sampler(parents, "laplace", 4.0)), generator.normal(size=len(parents))
+    wanted = found.variance_of_sum(weights)
+    monkeypatch.setattr(sums, "WIDE", -1)
+    monkeypatch.setattr(np, "convolve", None)
+    assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-11)
+
+
+def test_no_table_is_drawn_unless_a_sum_is_too_much_work(monkeypatch):
+    parents = [-1] + [0] * 5 + [v for v in range(1, 6) for _ in range(70)]
+    found = Marginals(sampler(parents, "laplace", 2.0))
+    weights = np.where(np.arange(356) % 3 == 0, 1.0, 0.0)
+    wanted = found.variance_of_sum(weights)
+    monkeypatch.setattr(weighted_sums, "MOST_DRAWN", 1)
+    for name in ("MOST_JOINED", "MOST_PLACES"):
+        with monkeypatch.context() as small:
+            small.setattr(weighted_sums, name, 0)
+            simulated = found.variance_of_sum(weights)
+            assert simulated == pytest.approx(wanted, rel=8 * np.sqrt(2 / weighted_sums.FEWEST))
+            assert simulated != pytest.approx(wanted, rel=1e-9)
+            assert found.variance_of_sum(np.full(356, 2.0)) == pytest.approx(36 * found.variances[0], rel=1e-9)
+    monkeypatch.setattr(type(found.sampler), "draw", None)
+    assert found.variance_of_sum(weights) == wanted
+
+
+def test_alike_pieces_are_looked_at_once():
+    """A leaf of one group, of half of them and of all: one step in a group, and one for each height above it."""
+    parents = [-1] + [0] * 64 + [v for v in range(1, 65) for _ in range(40)]
+    up = Marginals(sampler(parents, "laplace", 2.0))._widened(40.0)
+    for groups in (1, 32, 64):
+        weights = np.zeros(len(parents))
+        weights[65 : 65 + 40 * groups : 40] = 1
+        assert weighted_sums._Bending(up, weights, *weighted_sums._slopes(up, weights)).joined == 1 + 6
+
+
+def test_windows_are_widened_until_they_hold_the_law_of_a_sum(monkeypatch):
+    parents = [-1] + [0] * 4 + [v for v in range(1, 5) for _ in range(30)]
+    weights = np.eye(125)[9] - np.eye(125)[40]
+    wanted = Marginals(sampler(parents, "laplace", 3.0)).variance_of_sum(weights)
+    monkeypatch.setattr(module, "NEEDS", (6.0, 36.0))
+    assert Marginals(sampler(parents, "laplace", 3.0)).variance_of_sum(weights) == pytest.approx(wanted, rel=1e-10)
+    monkeypatch.setattr(module, "LEFT_OUT", 1.0)  # as if the first windows had been wide enough for single outputs
+    found = Marginals(sampler(parents, "laplace", 3.0))
+    with pytest.raises(TooNarrow):
+        weighted_sums.variance_of_sum(found._widened(6.0), weights)
+    assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-10)

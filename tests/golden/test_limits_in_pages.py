@@ -26,6 +26,7 @@ from holdfast.subspace.lattice import gaussian
 from holdfast.trees.messages.messages import MOST_BYTES
 from holdfast.trees.plain import sampler
 from holdfast.trees.shape.forest import Forest
+from holdfast.trees.spread import weighted_sums
 from holdfast.trees.tickets import many
 from scripts import ROOT
 
@@ -54,7 +55,7 @@ def power(number, base=10):
         (LIMITS, f"fit into {many.MOST_CELLS * 8 >> 20} MiB"),
         (LIMITS, f"on a city from some {round(many.FEWEST_VALUES / 270, -3):,.0f} rows on"),
         (LIMITS, f"or hold in {sampler.UTMOST_KEPT * 8 / 1e9:.0f} GiB"),
-        (LIMITS, f"up to {sampler.MOST_SUMMED:,} outputs, with Gaussian"),
+        (LIMITS, f"Where more than {weighted_sums.MOST_JOINED:,} totals differ"),
         (LIMITS, f"a δ of (1+e^ε)τ, τ = {TAU:.0e}".replace("e-06", "e-6")),
         (LIMITS, f"not narrower than λ = {1 / in_turn.LARGEST_RATE:g}"),
         (LIMITS, f"after {in_turn.MEAN_TRIES:,} tries"),

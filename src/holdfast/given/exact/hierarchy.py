@@ -12,7 +12,7 @@ from holdfast.trees import Sampler
 from holdfast.trees.normal.passes import NormalPasses
 from holdfast.trees.plain.marginals import PlainMarginals
 from holdfast.trees.plain.outlook import levels
-from holdfast.trees.plain.sampler import PlainSampler, reaches, serves, serves_sums
+from holdfast.trees.plain.sampler import PlainSampler, reaches, serves
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 
@@ -133,17 +133,15 @@ def _normal(problem: Problem) -> NormalPasses | None:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Errors from the messages where the law does not depend on the data; of weighted sums too, up to some size."""
+    """Errors from the messages where the law does not depend on the data: of single outputs and of weighted sums."""
     if problem.depends_on_data:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
     sampler = _sampler(problem, None, leaves, leaves.kept)
-    plain = FilledMarginals(leaves, PlainMarginals(_plain(sampler)))
-    found = plain if serves(problem.law, 1) else FilledMarginals(leaves, Marginals(sampler))
-    if serves_sums(sampler.forest, sampler.law):
-        return Spread(np.sqrt(found.variances), plain.variance_of_sum, found.quantiles)
-    normal = _normal(problem)
+    small = serves(problem.law, 1)
+    found = FilledMarginals(leaves, PlainMarginals(_plain(sampler)) if small else Marginals(sampler))
+    normal = None if small else _normal(problem)
     if normal is None:
         return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
     errors = np.empty(problem.law.n)

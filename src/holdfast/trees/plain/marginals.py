@@ -5,10 +5,8 @@ Used for standard errors and quantiles, so doubles are enough; draws do not use 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -24,8 +22,6 @@ NEED = 40.0
 #: Cumulative probabilities that miss a level by less have reached it.
 TIE = 1e-12
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, eq=False)
 class PlainMarginals:
@@ -33,21 +29,19 @@ class PlainMarginals:
 
     sampler: PlainSampler
 
-    @cached_property
+    @property
     def laws(self) -> list[Law]:
         """The law of every output; alike outputs share theirs."""
-        return self._found(lambda trees: _laws(trees, self.sampler.forest.n))
+        return self._found[1]
 
     @cached_property
-    def _wide(self) -> PlainSampler:
-        return replace(self.sampler, need=NEED, blurs=False)
-
-    def _found(self, search: Callable[[Trees], Result]) -> Result:
-        """What is found in messages whose windows are wide enough."""
-        wider = 0
+    def _found(self) -> tuple[Trees, list[Law]]:
+        """Messages whose windows hold nearly all of every law, and these laws."""
+        sampler, wider = replace(self.sampler, need=NEED, blurs=False), 0
         while True:
+            trees = sampler._trees(wider)
             try:
-                return search(self._wide._trees(wider))
+                return trees, _laws(trees, self.sampler.forest.n)
             except TooNarrow:
                 wider += 1
 
@@ -58,7 +52,7 @@ class PlainMarginals:
 
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
-        return self._found(lambda trees: variance_of_sum(trees, weights))
+        return variance_of_sum(self._found[0], weights)
 
     def law(self, output: int) -> Law:
         """The first place and the probabilities of one output's noise."""

@@ -38,8 +38,6 @@ MOST_PRODUCTS, WIDTH = 4e9, 40.0
 #: Places that are looked at when totals are divided, where each that differs from others counts as some more; most
 #: totals lie in so small a part of their window.
 MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
-#: Outputs of a hierarchy whose weighted sums have their errors from here; without bounds leaves are alike.
-MOST_SUMMED = 100_000
 #: Outputs, and places of messages, of a hierarchy whose messages are all kept at once.
 MOST_KEPT, MOST_KEPT_PLACES = 20_000, 5e7
 #: Products of the values of all messages, and places of those of outputs with children, where nothing else serves:
@@ -62,11 +60,6 @@ def serves(law: Independent, rows: int) -> bool:
     places = law.n * min(rows, wide / SPREAD + 1) * (wide + DIVISION)
     few = law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and places <= MOST_PLACES
     return few and law.n * wide**2 <= MOST_PRODUCTS
-
-
-def serves_sums(forest: Forest, law: Independent) -> bool:
-    """Whether errors of weighted sums are computed here."""
-    return law.n <= MOST_SUMMED and np.unique(forest.parents).size * _width(law) ** 2 <= MOST_PRODUCTS
 
 
 def reaches(forest: Forest, law: Independent) -> bool:

@@ -1,9 +1,9 @@
-"""The variance of a weighted sum of outputs' noise on a small hierarchy (docs/theory/plain-trees.md).
+"""The variance of a weighted sum of outputs' noise on a hierarchy (docs/theory/plain-trees.md).
 
-Let the totals become known one after another from the roots down. The mean of the sum changes with each, by amounts
-that are uncorrelated, so their variances add up: for a root the variance of f(T), for a total that is divided the mean
-over T of Var(f_a(A) + f_b(T − A) | T). Here f(t) is the mean of what the outputs below a total contribute when it is t;
-it goes up with the messages. Below one weight f is a straight line and nothing has to be computed.
+What the outputs at and below a total contribute has a mean and a variance when the total is t. Both go up with the
+messages: a total t is A and t − A with the weights of its two parts' messages, so the mean is that of the parts' means,
+and the variance is the mean of the parts' variances and the variance of their means. Below one weight the mean is a
+straight line and the variance 0, and nothing has to be computed.
 """
 
 from __future__ import annotations
@@ -11,22 +11,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import fft
 
 from holdfast.arrays import Floats
-from holdfast.trees.plain.laws import Law, divided, law_of_root
-from holdfast.trees.plain.message import NOTHING, Message
-from holdfast.trees.plain.table import Piece, Trees
+from holdfast.trees.plain.laws import law_of_root
+from holdfast.trees.plain.message import NOTHING, Message, TooNarrow
+from holdfast.trees.plain.table import Trees
+
+#: Sums of more products come from transforms; and sums that are smaller than this share of the largest are not told
+#: from it, since these do not hold them.
+WIDE, FAINT = 5e5, 1e-17
 
 
-class Mean(NamedTuple):
-    """f(t) = slope·t + rest(t), where `rest` (None: 0) is on the window of the total's message.
+class Share(NamedTuple):
+    """What is contributed when the total is t: slope·t + rest(t) in the mean, and its variance.
 
-    `within` is the variance of what becomes known when the total is divided, given the total; None: 0.
+    Both arrays are on the window of the total's message; None: 0.
     """
 
     slope: float
     rest: Floats | None = None
-    within: Floats | None = None
+    variance: Floats | None = None
 
     @property
     def straight(self) -> bool:
@@ -36,80 +41,111 @@ class Mean(NamedTuple):
 
 def variance_of_sum(trees: Trees, weights: Floats) -> float:
     """The variance of Σ weights·noise; doubles are enough."""
-    means = _means(trees, weights)
-    laws: dict[int, Law] = {i: (0, np.ones(1)) for i in trees.fixed}
-    result = 0.0
-    for i in trees.roots:
-        message = trees.pieces[i].message
-        laws[i] = lo, law = law_of_root(message)
-        places = np.arange(lo, lo + law.size, dtype=np.float64)
-        found = means[i].slope * places + _at(means[i].rest, message, laws[i])
-        result += float(law @ (found - law @ found) ** 2)
-    for i in range(len(trees.pieces) - 1, -1, -1):
-        piece, mean = trees.pieces[i], means[i]
-        if i not in laws or mean.straight or piece.parts is None:
-            continue
-        laws[piece.parts[0]], laws[piece.parts[1]] = divided(laws[i], piece.message)
-        result += float(laws[i][1] @ _at(mean.within, piece.message, laws[i]))
-    return result
-
-
-def _at(values: Floats | None, message: Message, law: Law) -> Floats:
-    """What a function on a message's window is on a law's."""
-    lo, chances = law
-    return np.zeros(chances.size) if values is None else values[lo - message.lo : lo - message.lo + chances.size]
-
-
-def _means(trees: Trees, weights: Floats) -> list[Mean]:
-    """f of every total, the parts' before those of what they are parts of; alike ones share theirs."""
-    result: list[Mean] = []
-    known: dict[object, Mean] = {}
+    shares: list[Share] = []
+    known: dict[object, Share] = {}  # alike totals share theirs
     for piece in trees.pieces:
         own = float(weights[piece.output]) if piece.output >= 0 else 0.0
-        below = () if piece.parts is None else (result[piece.parts[0]], result[piece.parts[1]])
+        below = () if piece.parts is None else (shares[piece.parts[0]], shares[piece.parts[1]])
         key = (id(piece.message), own, *map(id, below))
         if key not in known:
-            known[key] = _mean(piece, own, below)
-        result.append(known[key])
-    return result
+            known[key] = joined(piece.message, own, *below) if below else Share(own)
+        shares.append(known[key])
+    free = sum(of_root(trees.pieces[i].message, shares[i]) for i in trees.roots)
+    return free + sum(of_nothing(trees.pieces[i].message, shares[i]) for i in trees.fixed)
 
 
-def _mean(piece: Piece, own: float, below: tuple[Mean, ...]) -> Mean:
-    if not below:
-        return Mean(own)
-    assert piece.message.parts is not None
-    a, b = piece.message.parts
+def of_root(message: Message, share: Share) -> float:
+    """The variance of what is contributed at and below a total that nothing is above."""
+    lo, law = law_of_root(message)
+    mean = share.slope * np.arange(lo, lo + law.size, dtype=np.float64)
+    if share.rest is None or share.variance is None:
+        return float(law @ (mean - law @ mean) ** 2)
+    mean += share.rest
+    return float(law @ (share.variance + (mean - law @ mean) ** 2))
+
+
+def of_nothing(message: Message, share: Share) -> float:
+    """The variance of what is contributed below a total that is always 0."""
+    return 0.0 if share.variance is None else float(share.variance[-message.lo])
+
+
+def joined(message: Message, own: float, first: Share, second: Share) -> Share:
+    """The share of a total from those of its two parts and the weight of its own output."""
+    assert message.parts is not None
+    a, b = message.parts
     if a is NOTHING or b is NOTHING:
-        inner, part = (below[1], b) if a is NOTHING else (below[0], a)
-        if inner.rest is None:
-            return Mean(own + inner.slope)
-        start = piece.message.lo - part.lo
-        rest = inner.rest[start : start + piece.message.values.size]
-        return Mean(own + inner.slope, rest, np.zeros(rest.size))
-    first, second = below
+        inner, part = (second, b) if a is NOTHING else (first, a)
+        if inner.rest is None or inner.variance is None:
+            return Share(own + inner.slope)
+        start, size = message.lo - part.lo, message.values.size
+        return Share(own + inner.slope, inner.rest[start : start + size], inner.variance[start : start + size])
     if first.straight and second.straight and first.slope == second.slope:
-        return Mean(own + first.slope)
+        return Share(own + first.slope)
     # What both have in common is the total's; the narrower part keeps the difference, which stays small.
-    slope = first.slope if a.values.size > b.values.size else second.slope
-    mean, within = _divided(piece.message, a, b, _over(first, slope, a), _over(second, slope, b))
-    return Mean(own + slope, mean, within)
+    if a.values.size > b.values.size:
+        a, b, first, second = b, a, second, first
+    return Share(own + second.slope, *_divided(message, (a, b), (_over(first, second.slope, a), second[1:])))
 
 
-def _over(mean: Mean, slope: float, message: Message) -> Floats:
-    """f(t) − slope·t on a window."""
-    line = (mean.slope - slope) * np.arange(message.lo, message.hi + 1.0)
-    return line if mean.rest is None else line + mean.rest
+#: Mean and variance on a window; None: 0.
+_Two = tuple[Floats | None, Floats | None]
 
 
-def _divided(message: Message, a: Message, b: Message, f: Floats, g: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of f(A) + g(t − A) when t is divided, for every t of a window."""
-    start = message.lo - a.lo - b.lo
+def _over(share: Share, slope: float, message: Message) -> _Two:
+    """Mean − slope·t, and the variance."""
+    if share.slope == slope:
+        return share[1:]
+    line = (share.slope - slope) * np.arange(message.lo, message.hi + 1.0)
+    return line if share.rest is None else line + share.rest, share.variance
 
-    def sums(x: Floats, y: Floats) -> Floats:
-        return np.convolve(x, y)[start : start + message.values.size]
 
-    p, q = a.values, b.values
-    whole = np.maximum(sums(p, q), 1e-300)
-    mean = (sums(p * f, q) + sums(p, q * g)) / whole
-    square = (sums(p * f * f, q) + 2 * sums(p * f, q * g) + sums(p, q * g * g)) / whole
-    return mean, np.maximum(square - mean * mean, 0.0)
+def _divided(message: Message, parts: tuple[Message, Message], shares: tuple[_Two, _Two]) -> tuple[Floats, Floats]:
+    """Mean and variance of what both parts contribute when t is divided, for every t of a window."""
+    a, b = parts
+    first, last = max(a.lo, message.lo - b.hi), min(a.hi, message.hi - b.lo)  # of the parts that can be
+    if first > last:
+        raise TooNarrow
+    start = message.lo - last - b.lo  # the other parts from here on, with 0 beyond their window
+    size = message.values.size + last - first
+    p = [None if x is None else x[first - a.lo : last - a.lo + 1] for x in _moments(a, *shares[0])]
+    q = [None if x is None else _padded(x, start, size) for x in _moments(b, *shares[1])]
+
+    def sums(i: int, j: int) -> Floats | float:
+        x, y = p[i], q[j]
+        return 0.0 if x is None or y is None else _met(y, x)
+
+    whole = np.asarray(sums(0, 0))
+    whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
+    mean = (sums(1, 0) + sums(0, 1)) / whole
+    square = (sums(2, 0) + 2 * sums(1, 1) + sums(0, 2)) / whole
+    return np.asarray(mean), np.maximum(square - mean * mean, 0.0)
+
+
+def convolved(x: Floats, y: Floats) -> Floats:
+    """All sums of products; wide ones from transforms."""
+    return _met(_padded(y, 1 - x.size, y.size + 2 * x.size - 2), x)
+
+
+def _met(y: Floats, x: Floats) -> Floats:
+    """The same where all of x meets y: the turn of a transform does not reach there."""
+    if x.size * (y.size - x.size + 1) <= WIDE:
+        return np.convolve(y, x, "valid")
+    length = int(fft.next_fast_len(y.size, real=True))
+    return np.asarray(fft.irfft(fft.rfft(y, length) * fft.rfft(x, length), length)[x.size - 1 : y.size])
+
+
+def _moments(message: Message, mean: Floats | None, variance: Floats | None) -> list[Floats | None]:
+    """A message times 1, the mean and the mean square of what is contributed."""
+    values = message.values
+    if mean is None:
+        return [values, None, None if variance is None else values * variance]
+    square = mean * mean if variance is None else mean * mean + variance
+    return [values, values * mean, values * square]
+
+
+def _padded(values: Floats, start: int, size: int) -> Floats:
+    """So many places from one on, 0 beyond the array."""
+    result = np.zeros(size)
+    first, last = max(start, 0), min(start + size, values.size)
+    result[first - start : last - start] = values[first:last]
+    return result

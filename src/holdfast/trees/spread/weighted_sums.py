@@ -1,81 +1,284 @@
-"""The variance of a weighted sum of outputs' noise on a hierarchy: from the laws where one output says it all.
+"""The variance of a weighted sum of outputs' noise on a large hierarchy, from the messages of its pieces.
 
-A parent is the sum of its children, so weights are moved to the leaves and gathered again where all leaves below an
-output have one weight. Trees, and what lies below different exact outputs, are independent. Where a tree's share comes
-down to one output, its variance is known. Hierarchies that are small enough go another way, which is exact
-(plain/sums.py); on larger ones the rest is measured on simulated draws: STUDY of them, fewer on very large ones, but at
-least 100 (then a standard error is known to about 7 %).
+As on a small one (plain/sums.py) what is contributed at and below a total has a mean and a variance that go up with the
+messages, and below one weight nothing has to be computed. A piece *bends* where weights below it differ: of a nation's
+pieces only those above the outputs of a sum do. Bending pieces of one kind with alike parts share what is found, and
+inside a parcel alike leaves with one weight stand together. Where what is left is too much work, the sum is measured on
+simulated draws: STUDY of them, fewer on very large hierarchies, but at least 100 (then a standard error is known to
+about 7 %).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.arrays import Floats, compiled
+from holdfast.arrays import Bools, Floats
 from holdfast.noise.spread import STUDY
+from holdfast.progress import Progress
 from holdfast.randomness import seeded
+from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
+from holdfast.trees.messages.steps import HIGH, LOW
+from holdfast.trees.plain.message import ANY, HARD, NOTHING, End, Message
+from holdfast.trees.plain.sums import Share, convolved, joined, of_nothing, of_root
 
+#: Totals that bend and differ, and about how many places their parts' messages have, in a sum that is not simulated:
+#: some minutes.
+MOST_JOINED, MOST_PLACES = 400_000, 4e8
+#: Messages of alike leaves end where they are below this share of their largest value.
+FAINT = 1e-15
 #: Values drawn in all and at a time, about; and the least number of draws.
-MOST_DRAWN, CHUNK = 1 << 26, 1 << 24
-FEWEST = 100
+MOST_DRAWN, CHUNK, FEWEST = 1 << 26, 1 << 24, 100
+
+#: Alike leaves: how many of each kind stand together.
+Alike = tuple[tuple[int, int], ...]
 
 
-def variance_of_sum(sampler: Sampler, variances: Callable[[], Floats], weights: Floats) -> float:
-    """The variance of Σ weights·noise; `variances` gives those of all outputs."""
-    forest = sampler.forest
-    value, count, tree = _gathered(forest.parents, *forest.children, forest.order, forest.exact, weights)
-    alone = (value != 0) & (count[tree] == 1)
-    known = float((value[alone] ** 2 * variances()[alone]).sum()) if alone.any() else 0.0
-    rest = np.flatnonzero((value != 0) & (count[tree] > 1))
-    if rest.size == 0:
-        return known
-    size = int(np.clip(MOST_DRAWN // forest.n, FEWEST, STUDY))
-    rows, stream = max(1, CHUNK // forest.n), seeded(0)
-    sums = [sampler.draw(min(rows, size - start), stream)[:, rest] @ value[rest] for start in range(0, size, rows)]
-    return known + float(np.concatenate(sums).var())
+class Part(NamedTuple):
+    """A piece as a sum sees it: all that makes a difference above it."""
+
+    kind: int
+    own: float  # the weight of its own output; of all below where it does not bend
+    parts: tuple[int, ...] = ()
+    groups: tuple[tuple[int, float, int], ...] = ()  # of a parcel: kind of leaves, their weight, how many
 
 
-@compiled
-def _gathered(parents: Any, children: Any, start: Any, order: Any, exact: Any, weights: Any) -> Any:
-    """Weights on the highest outputs below which all leaves have one weight, 0 elsewhere; how many such outputs each
-    independent tree has; and the tree of every output."""
-    n = parents.size
-    full = weights.copy()
-    tree = np.arange(n)
-    for i in range(n):
-        v = order[i]
-        if parents[v] >= 0:
-            tree[v] = parents[v]
-            if not exact[parents[v]]:
-                tree[v] = tree[parents[v]]
-                full[v] += full[parents[v]]
-    none, one, many = 0, 1, 2  # how many different weights the free leaves below an output have
-    state = np.zeros(n, np.int8)
-    value = np.zeros(n)
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        if exact[v]:
-            continue  # its noise is 0
-        if start[v] == start[v + 1]:
-            state[v], value[v] = one, full[v]
-        for j in range(start[v], start[v + 1]):
-            c = children[j]
-            if state[c] == none:
-                continue
-            if state[c] == many or (state[v] == one and value[v] != value[c]):
-                state[v] = many
-            elif state[v] == none:
-                state[v], value[v] = one, value[c]
-    count = np.zeros(n, np.int64)
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        above = parents[v]
-        if state[v] != one or (above >= 0 and not exact[above] and state[above] == one):
-            value[v] = 0.0
-        elif value[v] != 0.0:
-            count[tree[v]] += 1
-    return value, count, tree
+def variance_of_sum(up: Messages, weights: Floats) -> float | None:
+    """The variance of Σ weights·noise; None where that is too much work."""
+    p = up.pieces
+    if not p.size:
+        return 0.0
+    slopes, bends = _slopes(up, weights)
+    found = _Bending(up, weights, slopes, bends)
+    if not found.few:
+        return None
+    tops = np.flatnonzero((p.root == 1) & ~bends & (slopes != 0))
+    squares = np.bincount(p.kind[tops], slopes[tops] ** 2, p.kinds)
+    straight = sum(squares[k] * of_root(found.messages.root(k), Share(1.0)) for k in np.flatnonzero(squares).tolist())
+    return float(straight) + found.variance()
+
+
+def simulated_variance(sampler: Sampler, weights: Floats) -> float:
+    """The variance of Σ weights·noise, measured on draws."""
+    n, stream = sampler.forest.n, seeded(0)
+    size, rows = int(np.clip(MOST_DRAWN // n, FEWEST, STUDY)), max(1, CHUNK // n)
+    sums = [sampler.draw(min(rows, size - start), stream) @ weights for start in range(0, size, rows)]
+    return float(np.concatenate(sums).var())
+
+
+def _slopes(up: Messages, weights: Floats) -> tuple[Floats, Bools]:
+    """The one weight of what is at and below each piece, and which pieces bend: they have none."""
+    p = up.pieces
+    slopes = np.where(p.output >= 0, weights[p.output], 0.0)
+    bends = np.zeros(p.size, dtype=bool)
+    parcels, of_leaf = np.flatnonzero(p.left < 0), weights[p.leaves]
+    least, most = (ends.reduceat(of_leaf, p.first[parcels]) for ends in (np.minimum, np.maximum))
+    slopes[parcels] += least
+    bends[parcels] = least != most
+    for level in up.levels[1:]:
+        a, b = p.left[level], p.right[level]
+        differ = bends[b] | (slopes[a] != slopes[b])  # −1: none, and not looked at
+        bends[level] = bends[a] | ((b >= 0) & differ)
+        slopes[level] += slopes[a]
+    return slopes, bends
+
+
+class _Bending:
+    """The distinct pieces that bend in one sum, and what stands below them."""
+
+    def __init__(self, up: Messages, weights: Floats, slopes: Floats, bends: Bools) -> None:
+        self.messages, self.pieces = _PlainMessages(up), up.pieces
+        self.parts: list[Part] = []
+        self.number: dict[Part, int] = {}
+        self.joined, self.places = 0, 0.0
+        self.roots: Counter[tuple[int, int]] = Counter()  # with what they are: free, or 0
+        self.few = self._find(weights, slopes, bends)
+
+    def _find(self, weights: Floats, slopes: Floats, bends: Bools) -> bool:
+        """Find the pieces that differ, parts first; return whether they are few enough."""
+        p, at = self.pieces, dict[int, int]()
+
+        def below(piece: int) -> int:
+            return at[piece] if bends[piece] else self._numbered(Part(int(p.kind[piece]), float(slopes[piece])))
+
+        for i in np.flatnonzero(bends).tolist():
+            kind, own = int(p.kind[i]), float(weights[p.output[i]]) if p.output[i] >= 0 else 0.0
+            if p.left[i] < 0:
+                place = slice(p.first[i], p.first[i] + p.members[i])
+                alike = Counter(zip(p.leaf_kind[place].tolist(), weights[p.leaves[place]].tolist(), strict=True))
+                groups = tuple(sorted((leaf, weight, count) for (leaf, weight), count in alike.items()))
+                at[i] = self._numbered(Part(kind, own, (), groups))
+            else:
+                parts = tuple(below(part) for part in (int(p.left[i]), int(p.right[i])) if part >= 0)
+                at[i] = self._numbered(Part(kind, own, parts))
+            if p.root[i]:
+                self.roots[at[i], int(p.root[i])] += 1
+            if self.joined > MOST_JOINED or self.places > MOST_PLACES:
+                return False
+        return True
+
+    def _numbered(self, part: Part) -> int:
+        """The number of a piece, a new one if there is none alike."""
+        if part not in self.number:
+            self.number[part] = len(self.parts)
+            self.parts.append(part)
+            if part.groups:
+                self.joined += len(part.groups) - 1
+                self.places += (len(part.groups) - 1) * self.messages.width(part.groups)
+            elif len(part.parts) > 1:
+                self.joined += 1
+                self.places += sum(self.messages.size(self.parts[each].kind) for each in part.parts)
+        return self.number[part]
+
+    def variance(self) -> float:
+        """The variance of what all bending roots contribute."""
+        shares: dict[int, Share] = {}
+        left = Counter(part for each in self.parts for part in each.parts)
+        result, order = 0.0, self._order()
+        with Progress("adding up errors", len(order)) as progress:
+            for i in order:
+                part = self.parts[i]
+                shares[i] = self._share(part, [shares[each] for each in part.parts])
+                if free := self.roots[i, 1]:
+                    result += free * of_root(self.messages.root(part.kind), shares[i])
+                if fixed := self.roots[i, 2]:
+                    result += fixed * of_nothing(self.messages.of(part.kind), shares[i])
+                left.subtract(part.parts)
+                for each in {i, *part.parts}:  # what is not needed again goes
+                    if not left[each]:
+                        del shares[each]
+                progress.advance(1)
+        return result
+
+    def _order(self) -> list[int]:
+        """Parts before what they are parts of, one branch after the other: few shares are kept at a time."""
+        order, seen, stack = [], set[int](), [i for i, _ in self.roots]
+        while stack:
+            i = stack.pop()
+            if i < 0:
+                order.append(~i)
+            elif i not in seen:
+                seen.add(i)
+                stack += [~i, *self.parts[i].parts]
+        return order
+
+    def _share(self, part: Part, below: list[Share]) -> Share:
+        if part.groups:
+            return self._parcel(part)
+        if not below:
+            return Share(part.own)
+        kinds = [self.parts[each].kind for each in part.parts]
+        first, second = [*below, Share(0.0)][:2]
+        return joined(self.messages.pair(part.kind, kinds), part.own, first, second)
+
+    def _parcel(self, part: Part) -> Share:
+        """Alike leaves are joined, few of them first; the last are divided on the window of the parcel."""
+        made, kind = self.messages, part.kind
+        some: list[tuple[Alike, Share]] = [(((leaf, count),), Share(weight)) for leaf, weight, count in part.groups]
+        while len(some) > 1:
+            some.sort(key=lambda each: made.alike(each[0], kind).values.size)
+            (a, first), (b, second), *some = some
+            both = made.together(a, b, kind)
+            whole, own = (made.alike(both, kind), 0.0) if some else (made.of(kind), part.own)
+            parts = made.alike(a, kind), made.alike(b, kind)
+            some.append((both, joined(_divided(whole, parts), own, first, second)))
+        return some[0][1]
+
+
+def _divided(message: Message, parts: tuple[Message, Message]) -> Message:
+    """A message of two others; only its window counts."""
+    return Message(message.lo, message.values, HARD, HARD, 0.0, ANY, 0, parts)
+
+
+class _PlainMessages:
+    """Messages of pieces and of alike leaves as plain/sums.py wants them.
+
+    Those of the two parts of a piece have one tilt; which it is makes no difference.
+    """
+
+    def __init__(self, up: Messages) -> None:
+        self.up, self.shelf = up, up.shelf
+        self._leaves: dict[tuple[Alike, float], Message] = {}
+
+    @cached_property
+    def _middle(self) -> Floats:
+        """The slope that the leaves of a parcel meet from above."""
+        return np.asarray(self.up.guess.below.mean(axis=1))
+
+    def size(self, k: int) -> int:
+        """The number of places of a kind's window."""
+        return int(self.shelf.hi[k] - self.shelf.lo[k] + 1)
+
+    def width(self, groups: tuple[tuple[int, float, int], ...]) -> float:
+        """About the number of places of the messages of a parcel's leaves."""
+        kit, square = self.up.kit, 0.0
+        for leaf, _, count in groups:
+            rate = float(kit.rate[kit.leaf_law[leaf]])
+            square += count * (2 / rate**2 if kit.laplace else 0.5 / rate)
+        return 2 * (-2 * np.log(FAINT) * square) ** 0.5
+
+    def of(self, k: int, tilt: float | None = None) -> Message:
+        """The message of a kind of pieces, with another tilt if it is given."""
+        shelf = self.shelf
+        lo, start = int(shelf.lo[k]), int(shelf.offset[k])
+        values = shelf.values[start : start + self.size(k)]
+        change = 0.0 if tilt is None else tilt - float(shelf.tilt[k])
+        if change:
+            values = values * np.exp(change * (np.arange(values.size) - values.size // 2))
+        down = HARD if shelf.hard[k] & LOW else End(float(values[0]), float(shelf.r_lo[k] * np.exp(-change)))
+        up = HARD if shelf.hard[k] & HIGH else End(float(values[-1]), float(shelf.r_hi[k] * np.exp(change)))
+        return Message(lo, values, down, up, 0.0, ANY, 0)
+
+    def root(self, k: int) -> Message:
+        """The message of a kind of pieces that nothing is above."""
+        return self.of(k, 0.0)
+
+    def pair(self, k: int, kinds: list[int]) -> Message:
+        """The message of a kind of pairs, with those of its parts, or of the only one."""
+        a = self.of(kinds[0])
+        b = self.of(kinds[1], float(self.shelf.tilt[kinds[0]])) if len(kinds) > 1 else NOTHING
+        return _divided(self.of(k), (a, b))
+
+    def alike(self, leaves: Alike, parcel: int) -> Message:
+        """The message of some leaves together, as they stand in a parcel of some kind."""
+        key = leaves, float(self._middle[parcel])
+        if key not in self._leaves:
+            ((kind, count),) = leaves  # others were put together
+            if count == 1:
+                self._leaves[key] = self._leaf(kind, key[1])
+            else:
+                self.together(((kind, count // 2),), ((kind, count - count // 2),), parcel)
+        return self._leaves[key]
+
+    def together(self, first: Alike, second: Alike, parcel: int) -> Alike:
+        """Put some leaves and others together."""
+        counts = Counter(dict(first))
+        counts.update(dict(second))
+        both = tuple(sorted(counts.items()))
+        key = both, float(self._middle[parcel])
+        if key not in self._leaves:
+            a, b = self.alike(first, parcel), self.alike(second, parcel)
+            self._leaves[key] = _kept(a.lo + b.lo, convolved(a.values, b.values))
+        return both
+
+    def _leaf(self, kind: int, tilt: float) -> Message:
+        """The message of one leaf."""
+        kit = self.up.kit
+        powers = kit.weights[kit.leaf_law[kind]]
+        longest = powers.size - 1
+        places = np.arange(max(kit.leaf_low[kind], -longest), min(kit.leaf_high[kind], longest) + 1)
+        with np.errstate(over="ignore"):
+            values = powers[abs(places)] * np.exp(tilt * places)
+        return _kept(int(places[0]), values)
+
+
+def _kept(lo: int, values: Floats) -> Message:
+    """A message on the places where it is not faint, 1 where it is largest."""
+    values = values / values.max()
+    kept = np.flatnonzero(values > FAINT)
+    first, last = int(kept[0]), int(kept[-1])
+    return Message(lo + first, values[first : last + 1], HARD, HARD, 0.0, ANY, 0)
