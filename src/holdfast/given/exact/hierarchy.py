@@ -57,10 +57,10 @@ def _free_leaves(problem: Problem) -> FreeLeaves | None:
     return FreeLeaves.of(forest, np.isfinite(problem.law.variances), _bounded(problem))
 
 
-def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
-    """The conditional law of whole trees that are not filled in; with its messages where it is public."""
+def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | None = None) -> Sampler:
+    """The conditional law of whole trees that are not filled in, by default all; with its messages where it is public."""
     if not problem.depends_on_data:
-        return _public_sampler(problem, outputs.size == leaves.kept.size)
+        return _public_sampler(problem, outputs is None)
     return _made(problem, truth, leaves, outputs)
 
 
@@ -68,15 +68,17 @@ def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) 
 def _public_sampler(problem: Problem, whole: bool) -> Sampler:
     leaves = _free_leaves(problem)
     assert leaves is not None
-    outputs = leaves.kept if whole else leaves.kept[~leaves.alone(_bounded(problem))]
+    outputs = None if whole else leaves.kept[~leaves.alone(_bounded(problem))]
     return _made(problem, None, leaves, outputs)
 
 
-def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
+def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | None) -> Sampler:
     whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
     low, high = leaves.whole.noise_bounds(problem.system, whole, problem.unit)
-    if outputs.size == leaves.whole.n:
-        return Sampler(leaves.whole, problem.law, low, high)
+    if outputs is None:
+        if not leaves.free.size:
+            return Sampler(leaves.whole, problem.law, low, high)
+        outputs = leaves.kept
     return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
 
 
@@ -102,7 +104,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     leaves = _free_leaves(problem)
     assert leaves is not None
     if not leaves.free.size:
-        return _drawn(_sampler(problem, truth, leaves, leaves.kept), size, stream)
+        return _drawn(_sampler(problem, truth, leaves), size, stream)
     alone = leaves.alone(_bounded(problem))
     noise = np.empty((size, alone.size), dtype=np.int64)
     noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
@@ -138,7 +140,7 @@ def spread(problem: Problem) -> Spread | None:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
-    sampler = _sampler(problem, None, leaves, leaves.kept)
+    sampler = _sampler(problem, None, leaves)
     small = serves(problem.law, 1)
     found = FilledMarginals(leaves, PlainMarginals(_plain(sampler)) if small else Marginals(sampler))
     normal = None if small else _normal(problem)

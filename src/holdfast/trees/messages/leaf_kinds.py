@@ -83,6 +83,12 @@ def _powers(ratio: arb, count: int) -> Floats:
     return row
 
 
+def alike(outputs: int) -> tuple[Leaves, Ints]:
+    """The one kind of all leaves where there is one law and no bound, and the kind of every output."""
+    kind = Leaves(np.zeros(1, dtype=np.int64), np.array([-LARGEST]), np.array([LARGEST]))
+    return kind, np.zeros(outputs, dtype=np.int64)
+
+
 def kinds_of_leaves(
     forest: Forest, law_of: Ints, low: Ints, high: Ints, pulled: Bools | None, far: Ints
 ) -> tuple[Leaves, Ints]:

@@ -105,9 +105,14 @@ class Messages(Owner):
     def law_of(self) -> Ints:
         """For every output, the place of its law among the measured ones; −1: not measured."""
         _, places = leaf_kinds.measured_laws(self.law)
-        if self.law.which is None:
-            return np.full(self.forest.n, places[0], dtype=np.int64)
+        if self.law.which is None:  # one law, so it is measured: the first
+            return np.zeros(self.forest.n, dtype=np.int64)
         return np.array(places, dtype=np.int64)[self.law.which]
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether any output has a bound."""
+        return bool(self.low.max(initial=-LARGEST) > -LARGEST or self.high.min(initial=LARGEST) < LARGEST)
 
     @cached_property
     def limits(self) -> Ints:
@@ -117,6 +122,8 @@ class Messages(Owner):
     @cached_property
     def kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
+        if self.law.which is None and not self.bounded:
+            return leaf_kinds.alike(self.forest.n)
         return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.low, self.high, self.pulled, self.limits)
 
     @cached_property
@@ -125,7 +132,8 @@ class Messages(Owner):
         if self.cut is not None:
             return self.cut
         leaves, kind = self.kinds_of_leaves
-        return cut_in_pieces(self.forest, self.law_of, self.low, self.high, kind, (leaves.low, leaves.high))
+        bounds = (self.low, self.high) if self.bounded else None
+        return cut_in_pieces(self.forest, self.law_of, bounds, kind, (leaves.low, leaves.high))
 
     @cached_property
     def levels(self) -> list[Ints]:
@@ -145,6 +153,8 @@ class Messages(Owner):
     @cached_property
     def far_places(self) -> Ints:
         """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
+        if not self.bounded:
+            return np.empty(0, dtype=np.int64)
         leaves, kind = self.kinds_of_leaves
         return leaf_kinds.left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import BORROWED, Array, Ints, compiled
+from holdfast.arrays import BORROWED, Array, Ints, compiled, only_read
 from holdfast.trees.shape.forest import Forest
 
 #: Most leaves in a parcel: all its partial messages fit into the second cache together.
@@ -104,11 +104,13 @@ class Pieces(NamedTuple):
         return of_output
 
 
-def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends: tuple[Ints, Ints]) -> Pieces:
+def cut(
+    forest: Forest, law: Ints, bounds: tuple[Ints, Ints] | None, leaf_kind: Ints, ends: tuple[Ints, Ints]
+) -> Pieces:
     """Cut a forest into pieces.
 
-    `law` is −1 where an output is not measured; bounds are on noise and hold 0; `ends` are the bounds of each kind of
-    leaf, ∓2**62 where messages know of none.
+    `law` is −1 where an output is not measured; bounds, where there are any, are on noise and hold 0; `ends` are the
+    bounds of each kind of leaf, ∓2**62 where messages know of none.
     """
     leaves = int(forest.is_leaf.sum())
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
@@ -116,8 +118,8 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     made = _empty(room, forest.n)
     tree, sizes = (forest.parents, *forest.children), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
-    bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
-    allowed = (low.copy(), high.copy()) if bounded else (np.empty(0, np.int64), np.empty(0, np.int64))
+    low, high = (only_read(np.empty(0, np.int64)),) * 2 if bounds is None else bounds
+    allowed = low.copy(), high.copy()
     stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
@@ -130,7 +132,7 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
 def _empty(room: int, leaves: int) -> Pieces:
     """Room for so many pieces and leaves."""
     of_pieces = [np.zeros(room, dtype=np.int64) for _ in range(16)]
-    return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.empty(leaves, dtype=np.int64)])
+    return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.zeros(leaves, dtype=np.int64)])
 
 
 @compiled(inner=True, **BORROWED)
@@ -396,5 +398,6 @@ def _cut(
             made.root[last] = 1
         if not is_leaf and not exact[v]:
             piece_of[v] = last + 1
-    for i in range(sizes[PLACED]):
-        made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]
+    if of_leaf[3] or (sizes[PLACED] > 0 and of_leaf[0][made.leaves[0]] > 0):
+        for i in range(sizes[PLACED]):
+            made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]
