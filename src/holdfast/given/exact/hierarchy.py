@@ -58,7 +58,7 @@ def _free_leaves(problem: Problem) -> FreeLeaves | None:
 
 
 def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | None = None) -> Sampler:
-    """The conditional law of whole trees that are not filled in, by default all; with its messages where it is public."""
+    """The conditional law of whole trees that are not filled in (None: all); with its messages where it is public."""
     if not problem.depends_on_data:
         return _public_sampler(problem, outputs is None)
     return _made(problem, truth, leaves, outputs)
