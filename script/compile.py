@@ -7,6 +7,7 @@ this takes minutes once and seconds later.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ APART = {("given", "hierarchy"), ("given", "two_rows")}
 
 def draw(*, apart: bool) -> None:
     """Draw the examples of the ways that are compiled apart, with their errors, or of all others."""
+    gc.disable()  # compiling makes many objects and leaves few: looking for garbage takes a twentieth of it
     sys.path[:0] = [str(ROOT / "tests" / "contracts"), str(ROOT / "tests" / "support")]
     from test_ways import EXAMPLES, applied
 

@@ -31,9 +31,13 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Everything loaded by now stays until the end: it need not be searched for garbage again and again."""
+    """Everything loaded by now stays until the end: it need not be searched for garbage again and again.
+
+    Nor what is new, at every turn: compiling and parsing make many objects and leave few.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 def pytest_unconfigure():

@@ -124,13 +124,6 @@ def test_what_a_walk_cannot_draw_is_refused_in_one_sentence(base, constraint, se
 
 
 @pytest.mark.slow
-def test_walks_that_hardly_ever_meet_are_refused():
-    constraint = hf.invariant(hf.exact_margins((4, 4, 4), ALL_PAIRS))
-    with pytest.raises(hf.Refused, match="did not meet"):
-        hf.laplace(hf.margins((4, 4, 4)), scale=8).given(constraint, method="walk").noise(1)
-
-
-@pytest.mark.slow
 def test_tables_of_many_axes_are_drawn_cell_after_cell():
     """All two-way margins of a 2⁶ table leave 42 dimensions: Gaussian noise is proved, Laplace noise is estimated."""
     shape, truth = (2,) * 6, np.arange(64) % 7

@@ -89,12 +89,11 @@ def generator():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize("verb", ["given", "onto"])
-def test_no_mechanism_of_the_page_of_combinations_is_refuted(generator, law, verb):
+def test_no_mechanism_of_the_page_of_combinations_is_refuted(generator, verb):
     audited = 0
     for number, case in enumerate(generator.cases()):
-        integer = (number + (law == "Laplace")) % 2 == 0  # half of them for each law
+        law, integer = ("Laplace", "Gaussian")[number % 2], (number // 2 + (verb == "given")) % 2 == 0  # a quarter each
         try:
             report = hf.audit(generator.mechanism(case, law, integer, verb), seconds=0.02)
         except hf.Refused:

@@ -40,7 +40,7 @@ class Grafted(Messages):
         first, size = self.forest.n - len(self.grafts), len(self.grafts)
         law_of = self.law_of.copy()
         law_of[first:] = 0  # none: what they weigh is in their messages
-        leaves, kind = leaf_kinds.kinds_of_leaves(self.forest, law_of, self.low, self.high, self.pulled, self.limits)
+        leaves, kind = leaf_kinds.kinds_of_leaves(self.forest, law_of, self.bounds, self.pulled, self.limits)
         kind = kind.copy()
         kind[first:] = leaves.law.size + np.arange(size)
         low, high = (np.array([each[end] for each in self.grafts], dtype=np.int64) for end in (0, 1))

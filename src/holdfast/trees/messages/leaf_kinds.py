@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Bools, Floats, Ints, compiled
+from holdfast.arrays import Bools, Floats, Ints, compiled, only_read
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball, double, working_precision
 from holdfast.trees.messages.responses import Laws, Leaves
@@ -30,18 +30,19 @@ BLOCK = 1 << 14
 TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
 
 
-def measured_laws(law: Independent) -> tuple[Laws, list[int]]:
-    """The measured laws, and for each law of the noise its place among them; −1: not measured."""
-    measured = [each for each in law.laws if each is not None]
-    places: list[int] = []
-    rates: list[float] = []
-    for each in law.laws:
-        places.append(-1 if each is None else len(rates))
-        if isinstance(each, IntegerLaplace):
-            rates.append(float(1 / each.scale))
-        elif isinstance(each, IntegerGaussian):
-            rates.append(float(1 / (2 * each.sigma2)))
-    return Laws(isinstance(measured[0], IntegerLaplace), np.array(rates)), places
+def measured_laws(law: Independent) -> Laws:
+    """The measured laws."""
+    measured = [each for each in law.laws if isinstance(each, IntegerLaplace | IntegerGaussian)]
+    rates = [float(1 / (each.scale if isinstance(each, IntegerLaplace) else 2 * each.sigma2)) for each in measured]
+    return Laws(isinstance(measured[0], IntegerLaplace), np.array(rates))
+
+
+def places_of_laws(law: Independent) -> Ints:
+    """For every output, the place of its law among the measured ones; −1: not measured."""
+    if law.which is None:  # all have the first law, which is measured
+        return np.zeros(law.n, dtype=np.int64)
+    measured = np.array([each is not None for each in law.laws])
+    return np.asarray(np.where(measured, np.cumsum(measured) - 1, -1)[law.which])
 
 
 def limits(laws: Laws, pulled: Bools | None) -> Ints:
@@ -83,16 +84,14 @@ def _powers(ratio: arb, count: int) -> Floats:
     return row
 
 
-def alike(outputs: int) -> tuple[Leaves, Ints]:
-    """The one kind of all leaves where there is one law and no bound, and the kind of every output."""
-    kind = Leaves(np.zeros(1, dtype=np.int64), np.array([-LARGEST]), np.array([LARGEST]))
-    return kind, np.zeros(outputs, dtype=np.int64)
-
-
 def kinds_of_leaves(
-    forest: Forest, law_of: Ints, low: Ints, high: Ints, pulled: Bools | None, far: Ints
+    forest: Forest, law_of: Ints, bounds: tuple[Ints, Ints] | None, pulled: Bools | None, far: Ints
 ) -> tuple[Leaves, Ints]:
     """The kinds of leaves and the kind of every output (0 where it is no free leaf); `far` are the limits of bounds."""
+    if bounds is None and not law_of.any():  # all leaves are alike
+        one = Leaves(np.zeros(1, dtype=np.int64), np.array([-LARGEST]), np.array([LARGEST]))
+        return one, np.zeros(law_of.size, dtype=np.int64)
+    low, high = bounds or (only_read(np.full(law_of.size, end)) for end in (-LARGEST, LARGEST))
     span = int(far.max()) + 2
     pulled = np.zeros(0, dtype=np.bool_) if pulled is None else pulled
     key, largest = _leaf_keys(forest.is_leaf, forest.exact, law_of, low, high, pulled, far, span)
@@ -150,9 +149,16 @@ def _numbered(key: Any, largest: Any) -> Any:
     return values, key
 
 
-@compiled
-def left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
+def left_out(leaves: Ints, kinds: Leaves, kind: Ints, bounds: tuple[Ints, Ints] | None) -> Ints:
     """Places of leaves whose bounds are nearer than those of their kind."""
+    if bounds is None:
+        return np.empty(0, dtype=np.int64)
+    found: Ints = _left_out(leaves, kind, kinds.low, kinds.high, *bounds)
+    return found
+
+
+@compiled
+def _left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
     found = np.empty(leaves.size, np.int64)
     count = 0
     for i in range(leaves.size):

@@ -47,8 +47,6 @@ SELDOM = 1e-4
 HARD = 5.0
 #: Most bytes of messages.
 MOST_BYTES = 5 << 29
-
-
 #: Pieces whose totals are tested together.
 TOGETHER = 32
 
@@ -99,20 +97,18 @@ class Messages(Owner):
     @cached_property
     def laws(self) -> Laws:
         """The measured laws."""
-        return leaf_kinds.measured_laws(self.law)[0]
+        return leaf_kinds.measured_laws(self.law)
 
     @cached_property
     def law_of(self) -> Ints:
         """For every output, the place of its law among the measured ones; −1: not measured."""
-        _, places = leaf_kinds.measured_laws(self.law)
-        if self.law.which is None:  # one law, so it is measured: the first
-            return np.zeros(self.forest.n, dtype=np.int64)
-        return np.array(places, dtype=np.int64)[self.law.which]
+        return leaf_kinds.places_of_laws(self.law)
 
     @cached_property
-    def bounded(self) -> bool:
-        """Whether any output has a bound."""
-        return bool(self.low.max(initial=-LARGEST) > -LARGEST or self.high.min(initial=LARGEST) < LARGEST)
+    def bounds(self) -> tuple[Ints, Ints] | None:
+        """Bounds on the noise of all outputs; None where none has any."""
+        free = self.low.max(initial=-LARGEST) == -LARGEST and self.high.min(initial=LARGEST) == LARGEST
+        return None if free else (self.low, self.high)
 
     @cached_property
     def limits(self) -> Ints:
@@ -122,9 +118,7 @@ class Messages(Owner):
     @cached_property
     def kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
-        if self.law.which is None and not self.bounded:
-            return leaf_kinds.alike(self.forest.n)
-        return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.low, self.high, self.pulled, self.limits)
+        return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.bounds, self.pulled, self.limits)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -132,8 +126,7 @@ class Messages(Owner):
         if self.cut is not None:
             return self.cut
         leaves, kind = self.kinds_of_leaves
-        bounds = (self.low, self.high) if self.bounded else None
-        return cut_in_pieces(self.forest, self.law_of, bounds, kind, (leaves.low, leaves.high))
+        return cut_in_pieces(self.forest, self.law_of, self.bounds, kind, (leaves.low, leaves.high))
 
     @cached_property
     def levels(self) -> list[Ints]:
@@ -153,10 +146,7 @@ class Messages(Owner):
     @cached_property
     def far_places(self) -> Ints:
         """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
-        if not self.bounded:
-            return np.empty(0, dtype=np.int64)
-        leaves, kind = self.kinds_of_leaves
-        return leaf_kinds.left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
+        return leaf_kinds.left_out(self.pieces.leaves, *self.kinds_of_leaves, self.bounds)
 
     @cached_property
     def far(self) -> Ints:
@@ -213,16 +203,12 @@ class Messages(Owner):
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
         lengths = (hi - lo)[asked] + 3
-        self._check(int(lengths.sum()))
+        _refuse_beyond(int(lengths.sum()))
         shelf = empty_shelf(lengths)
         for q in np.flatnonzero(asked.any(axis=1)):
             if not make_blocks(self.kit, q, lo, hi, slots, shelf):
                 raise TooNarrow
         return shelf, slots, int(widest) + int(lengths.max(initial=0)) + 16
-
-    def _check(self, places: int) -> None:
-        if places * 8 > MOST_BYTES:
-            raise Refused(TOO_WIDE)
 
     def inside(self) -> Inside:
         """What messages inside parcels are made with, and room of its own for those of one parcel."""
@@ -240,7 +226,7 @@ class Messages(Owner):
         if not learns:
             self.prospect.forget()
         lengths = g.high - g.low + 3
-        self._check(int(lengths.sum()))
+        _refuse_beyond(int(lengths.sum()))
         _ = self.blocks  # so that threads find them made
         # what is learned may widen windows; memory that is not used is not taken
         places = int(lengths.sum()) + (2 * int(lengths[p.height > 0].sum()) if learns else 0)
@@ -260,7 +246,7 @@ class Messages(Owner):
                 ends = used + np.cumsum((g.high - g.low + 3)[kinds])
                 shelf.offset[kinds] = np.concatenate([[used], ends[:-1]])
                 used = int(ends[-1])
-                self._check(used)
+                _refuse_beyond(used)
                 if used > places:
                     raise TooNarrow
                 self.put_known(height, shelf)
@@ -357,6 +343,11 @@ def _in_slices(
         return [counted(part) for part in slices]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(counted, slices))
+
+
+def _refuse_beyond(places: int) -> None:
+    if places * 8 > MOST_BYTES:
+        raise Refused(TOO_WIDE)
 
 
 def _windows_of_blocks(up: Messages) -> tuple[Ints, Ints, float]:

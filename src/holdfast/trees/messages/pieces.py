@@ -107,32 +107,29 @@ class Pieces(NamedTuple):
 def cut(
     forest: Forest, law: Ints, bounds: tuple[Ints, Ints] | None, leaf_kind: Ints, ends: tuple[Ints, Ints]
 ) -> Pieces:
-    """Cut a forest into pieces.
+    """Cut a forest into pieces; `law` is −1 where an output is not measured, and bounds are on noise and hold 0.
 
-    `law` is −1 where an output is not measured; bounds, where there are any, are on noise and hold 0; `ends` are the
-    bounds of each kind of leaf, ∓2**62 where messages know of none.
+    `ends` are the bounds of each kind of leaf, ∓2**62 where messages know of none.
     """
     leaves = int(forest.is_leaf.sum())
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
     room = 2 * (parcels + forest.n - leaves) + 1
-    made = _empty(room, forest.n)
+    made = _empty(room, forest.n, int(leaf_kind.max(initial=0)))
     tree, sizes = (forest.parents, *forest.children), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     low, high = (only_read(np.empty(0, np.int64)),) * 2 if bounds is None else bounds
-    allowed = low.copy(), high.copy()
-    stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
-    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.zeros(forest.n, np.int64), stack)
-    _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
+    used = _Room(table, low.copy(), high.copy(), np.zeros(forest.n, np.int64), np.empty(room, np.int64))
+    _cut(tree, forest.order, forest.exact, law, low, high, (leaf_kind, *ends, bool(several)), made, sizes, used)
     cutoff = np.repeat(sizes, [7, 9, 2]).tolist()
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
 
 
-def _empty(room: int, leaves: int) -> Pieces:
-    """Room for so many pieces and leaves."""
-    of_pieces = [np.zeros(room, dtype=np.int64) for _ in range(16)]
-    return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.zeros(leaves, dtype=np.int64)])
+def _empty(room: int, leaves: int, kind: int) -> Pieces:
+    """Room for so many pieces and leaves; leaves have one kind. Memory that stays 0 is not taken."""
+    of_leaves = np.empty(leaves, dtype=np.int64), np.full(leaves, kind) if kind else np.zeros(leaves, dtype=np.int64)
+    return Pieces._make([*(np.zeros(room, dtype=np.int64) for _ in range(16)), *of_leaves])
 
 
 @compiled(inner=True, **BORROWED)
@@ -359,7 +356,7 @@ class _Room(NamedTuple):
     least: Ints  # the noise that bounds at and below an output allow; empty where there are none
     most: Ints
     piece_of: Ints  # one more than the piece whose total is an output's noise; 0: that noise is 0
-    stack: Ints
+    stack: Ints  # pieces of one output: at most as many as all parcels and inner outputs
 
 
 @compiled(**BORROWED)
@@ -398,6 +395,5 @@ def _cut(
             made.root[last] = 1
         if not is_leaf and not exact[v]:
             piece_of[v] = last + 1
-    if of_leaf[3] or (sizes[PLACED] > 0 and of_leaf[0][made.leaves[0]] > 0):
-        for i in range(sizes[PLACED]):
-            made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]
+    for i in range(sizes[PLACED] if of_leaf[3] else 0):  # elsewhere the one kind of all leaves is written already
+        made.leaf_kind[i] = of_leaf[0][made.leaves[i]]
