@@ -185,12 +185,12 @@ def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: 
     """Sum the terms of all groups: four of f at a time, over all places whose range holds one of them."""
     f, f_lo, f_hi = one[:3]
     out[: hi - lo + 1] = 0.0
-    begin = end = 0
+    begin = 0
     while begin < first.size and first[begin] > last[begin]:
         begin += 1
     if begin == first.size:
         return
-    stop = begin
+    end = stop = begin
     while stop < first.size and first[stop] <= last[stop]:
         stop += 1
     for a in range(first[begin], last[stop - 1] + 1, 4):
