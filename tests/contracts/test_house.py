@@ -1,10 +1,13 @@
 """The figures of the house, and the pages that are made from the source and the lock."""
 
 import ast
+import tomllib
+from importlib import metadata
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
-from scripts import program
+from scripts import ROOT, program
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,15 @@ def modules(house):
 def test_the_pages_of_limits_and_of_licences_are_up_to_date(name):
     made = program(f"script/{name}.py")
     assert made.PAGE.read_text(encoding="utf-8") == made.page(), f"run script/{name}.py"
+
+
+def test_what_is_locked_runs_on_the_oldest_python_that_is_promised():
+    promised = SpecifierSet(
+        tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    )
+    oldest = min(each.version for each in promised) + ".0"
+    needs = {each.name: each.metadata["Requires-Python"] for each in metadata.distributions()}
+    assert [name for name, asked in needs.items() if asked and oldest not in SpecifierSet(asked)] == []
 
 
 @pytest.mark.slow

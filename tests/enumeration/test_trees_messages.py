@@ -163,3 +163,27 @@ def test_all_ways_to_divide_a_total_add_up(tilt):
         for ways in (Division(one, other, 4, tilt), Division(leaf, one, 1, tilt), Alone(one, tilt), Alone(other, tilt)):
             terms = sum((ways.term(part) for part in range(-400, 401)), arb(0))
             assert abs(ways.total() / terms - 1) < 1e-40
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8])
+def test_messages_of_pairs_are_the_sums_of_their_parts(seed):
+    """Scales that differ much: some windows are asked far beyond all that both parts reach."""
+    random = np.random.default_rng(seed)
+    parents = [-1, *(int(random.integers(0, max(1, i // 3))) for i in range(1, 80))]
+    up = sampler(parents, "laplace", np.where(random.random(80) < 0.5, 8.0, 0.5)).ready
+    pieces, shelf, far = up.pieces, up.shelf, 0
+
+    def message(k):
+        lo, hi, start = (int(each[k]) for each in (shelf.lo, shelf.hi, shelf.offset))
+        inside, away = shelf.values[start : start + hi - lo + 1], np.arange(1, 400)
+        return np.concatenate(
+            [inside[0] * shelf.r_lo[k] ** away[::-1], inside, inside[-1] * shelf.r_hi[k] ** away]
+        ), lo - 399
+
+    for k in np.flatnonzero((pieces.kind_right >= 0) & (pieces.law < 0)).tolist():
+        (one, lo), (other, other_lo), (found, _) = map(message, (pieces.kind_left[k], pieces.kind_right[k], k))
+        start, size = int(shelf.lo[k]) - lo - other_lo, int(shelf.hi[k] - shelf.lo[k] + 1)
+        ratio = found[399 : 399 + size] / np.convolve(one, other)[start : start + size]
+        assert np.ptp(ratio) <= 1e-9 * ratio.max()
+        far += up.guess.low[k] < shelf.lo[pieces.kind_left[k]] + shelf.lo[pieces.kind_right[k]] - 60
+    assert far
