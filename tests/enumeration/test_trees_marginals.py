@@ -297,7 +297,7 @@ def test_alike_pieces_are_looked_at_once():
     for groups in (1, 32, 64):
         weights = np.zeros(len(parents))
         weights[65 : 65 + 40 * groups : 40] = 1
-        assert weighted_sums._Bending(up, weights, *weighted_sums._slopes(up, weights)).joined == 1 + 6
+        assert weighted_sums.WeightedSum(up, weights).bending.joined == 1 + 6
 
 
 def test_windows_are_widened_until_they_hold_the_law_of_a_sum(monkeypatch):
@@ -309,5 +309,5 @@ def test_windows_are_widened_until_they_hold_the_law_of_a_sum(monkeypatch):
     monkeypatch.setattr(module, "LEFT_OUT", 1.0)  # as if the first windows had been wide enough for single outputs
     found = Marginals(sampler(parents, "laplace", 3.0))
     with pytest.raises(TooNarrow):
-        weighted_sums.variance_of_sum(found._widened(6.0), weights)
+        weighted_sums.WeightedSum(found._widened(6.0), weights).found(sums.Moments(), np.zeros(()))
     assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-10)
