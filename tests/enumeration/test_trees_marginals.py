@@ -228,7 +228,11 @@ def assert_sums(made, *weighings):
     """Sums have the variances that plain messages give them."""
     found, plain = Marginals(made), PlainMarginals(PlainSampler(made.forest, made.law, made.low, made.high))
     for weights in weighings:
-        assert found.variance_of_sum(weights) == pytest.approx(plain.variance_of_sum(weights), rel=1e-9)
+        variance = plain.variance_of_sum(weights)
+        assert found.variance_of_sum(weights) == pytest.approx(variance, rel=1e-9)
+        frequencies = np.array([0.3, 1, 2.5, 6, -0.4j]) / np.sqrt(variance)
+        phases = plain.characteristic(weights, frequencies)
+        assert found.characteristic(weights, frequencies) == pytest.approx(phases, rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -271,6 +275,17 @@ def test_transforms_give_the_same_sums(monkeypatch):
     monkeypatch.setattr(sums, "WIDE", -1)
     monkeypatch.setattr(np, "convolve", None)
     assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-11)
+
+
+def test_phases_that_are_too_much_work_are_not_found(monkeypatch):
+    parents = [-1] + [0] * 5 + [v for v in range(1, 6) for _ in range(70)]
+    found, weights = Marginals(sampler(parents, "laplace", 2.0)), np.where(np.arange(356) % 3 == 0, 1.0, 0.0)
+    frequencies = np.linspace(0.01, 0.3, 40)
+    whole = found.characteristic(weights, frequencies)
+    monkeypatch.setattr(weighted_sums, "MOST_JOINED", 39)  # totals differ in one place or more
+    assert found.characteristic(weights, frequencies) is None
+    assert found.characteristic(weights, frequencies[:1]) == pytest.approx(whole[:1], rel=1e-12)
+    assert found.characteristic(np.ones(356), frequencies) is not None
 
 
 def test_no_table_is_drawn_unless_a_sum_is_too_much_work(monkeypatch):

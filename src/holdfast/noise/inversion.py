@@ -65,12 +65,12 @@ class Sums:
     def least_reach(self, tail: float) -> float | None:
         """How far they reach on either side, but for 2·`tail` of the time.
 
-        None where weights are no multiples of the smallest one, or where φ is faint too late or too much work.
+        None where weights are no small multiples of the smallest one, or where φ is faint too late or too much work.
         """
         if self.error == 0 or tail < LEAST:
             return None if self.error else 0.0
-        steps = _steps(np.concatenate([weights * law.unit for law, weights, _ in self.parts]))
-        return None if steps is None else _on_steps(self._phi, self._around(tail), *steps, tail)
+        step = _step(np.concatenate([weights * law.unit for law, weights, _ in self.parts]))
+        return None if step is None else _on_steps(self._phi, self._around(tail), step, tail)
 
     def wide_reach(self, tail: float) -> float | None:
         """The same or a little more, for all weights; None where φ is too much work."""
@@ -98,24 +98,22 @@ class Sums:
         return result
 
 
-def _steps(weights: Floats) -> tuple[float, float] | None:
-    """The smallest weight, and the largest one in it; None where one is no multiple of the smallest."""
+def _step(weights: Floats) -> float | None:
+    """The smallest weight; None where one is no multiple of it, or too large a one."""
     sizes = np.unique(np.abs(weights[weights != 0])).astype(np.float64)
     multiples = sizes / sizes[0]
-    if multiples[-1] > 1 / NEAR or (np.abs(multiples - np.rint(multiples)) > NEAR).any():
+    if multiples[-1] > RETURNS + NEAR or (np.abs(multiples - np.rint(multiples)) > NEAR).any():
         return None
-    return float(sizes[0]), float(multiples[-1])
+    return float(sizes[0])
 
 
-def _on_steps(phi: Phi, around: float, step: float, most: float, tail: float) -> float | None:
+def _on_steps(phi: Phi, around: float, step: float, tail: float) -> float | None:
     """The least multiple of a step."""
     half = math.ceil(around / step / 2)
     size = 2 * half + 1  # places around the circle; terms come in pairs
     base = 2 * math.pi / (size * step)
-    if most > RETURNS and half > MOST:
-        return None
     terms = np.zeros(0)
-    while terms.size < half and (most > RETURNS or not terms.size or np.abs(terms[-LAST:]).max() >= FAINT * tail):
+    while terms.size < half and not (terms.size and np.abs(terms[-LAST:]).max() < FAINT * tail):
         more = phi(base * np.arange(terms.size + 1, min(terms.size + ROUND, half) + 1)) if terms.size < MOST else None
         if more is None:
             return None
