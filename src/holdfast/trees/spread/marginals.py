@@ -30,6 +30,8 @@ from holdfast.trees.spread.weighted_sums import WeightedSum, simulated_variance
 NEEDS = (40.0, 54.0, 72.0)
 #: Most of a variance that may lie beyond the windows.
 LEFT_OUT = 1e-10
+#: So many frequencies are less work than a variance.
+A_VARIANCE = 4
 #: Contexts that one worker takes at a time, at least.
 SHARE = 256
 
@@ -67,7 +69,9 @@ class Marginals:
         def way(some: Array) -> tuple[Way, Array]:
             return Phases(some), np.ones(some.size)
 
-        found = self._of_sum(weights, [way(some) for some in in_rounds(frequencies)], frequencies.size)
+        found = self._of_sum(
+            weights, [way(some) for some in in_rounds(frequencies)], max(1, frequencies.size // A_VARIANCE)
+        )
         return None if found is None else np.concatenate(found).real
 
     def _of_sum(self, weights: Floats, ways: list[tuple[Way, Array]], work: int = 1) -> list[Array] | None:
