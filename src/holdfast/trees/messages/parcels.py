@@ -18,7 +18,7 @@ from holdfast.trees.messages.leaf_steps import kept, leaf_onto
 from holdfast.trees.messages.pieces import MOST_LEAVES
 from holdfast.trees.messages.responses import between
 from holdfast.trees.messages.steps import ROUNDING, ends, finish
-from holdfast.trees.messages.windows import MOST_DECAY, reach
+from holdfast.trees.messages.windows import MOST_DECAY, reach, within
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)
@@ -180,14 +180,6 @@ def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: An
     return base
 
 
-@compiled(inline="always")
-def _within(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
-    """A window within the possible totals, four places wide where there are as many."""
-    lo = min(max(np.int64(np.floor(low)), lowest), max(highest - 3, lowest))
-    hi = max(min(np.int64(np.ceil(high)), highest), min(lowest + 3, highest))
-    return lo, hi
-
-
 @compiled(inner=True, **BORROWED)
 def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
     """Keep a window to 20σ, and to sums whose last leaf is within its table of Gaussian weights with 8σ to spare.
@@ -218,7 +210,7 @@ def block_windows(kit: Any, pieces: Any, parcels: Any, outlook: Any, need: Any, 
         for c in range(1, base + 1):
             lowest = plus(lowest, kit.leaf_low[q], -LARGEST)
             highest = plus(highest, kit.leaf_high[q], LARGEST)
-            a, b = _within(lows[c - 1], highs[c - 1], lowest, highest)
+            a, b = within(lows[c - 1], highs[c - 1], lowest, highest)
             a, b = _reached(kit, q, c * 0.5 / kit.rate[kit.leaf_law[q]], a, b)
             lo[q, c] = min(lo[q, c], a)
             hi[q, c] = max(hi[q, c], b)
@@ -341,7 +333,7 @@ def _one_by_one(inside: Any, kinds: Any, base: Any, windows: Any, asked_for: Any
         if j == count - 1:
             first, final = asked_for
         else:
-            first, final = _within(lows[j], highs[j], lowest, highest)
+            first, final = within(lows[j], highs[j], lowest, highest)
         if not laplace:
             variance += 0.5 / rate[law]
             first, final = _reached(kit, q, variance, first, final)

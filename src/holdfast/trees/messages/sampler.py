@@ -67,7 +67,7 @@ class Sampler(Owner):
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
-        if self.forest.exact.all():
+        if self.forest.exact.all() or not self.messages.pieces.size:  # nothing is free
             return np.zeros((size, self.forest.n), dtype=np.int64)
         try:
             tables = self._many(size)

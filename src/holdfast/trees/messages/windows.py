@@ -116,8 +116,8 @@ class Responses(NamedTuple):
         return cls(*(np.empty(shape, dtype=np.float32) for _ in range(4)))
 
 
-#: What cannot bend at all.
-RIGID = 1e9
+#: What cannot bend at all, and a distance that no total strays.
+RIGID, UNBENT = 1e9, 2.0**61
 
 
 @compiled(**BORROWED)
@@ -240,6 +240,19 @@ def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, fol
         _in_series(hold[b, side], own_hold[side])
 
 
+@compiled(inline="always")
+def within(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
+    """A window within the possible totals, four places wide where there are as many; as far as these where it is none.
+
+    Windows have no end where nothing bends a total: whole numbers do not hold that.
+    """
+    least = np.int64(np.floor(low)) if low > -UNBENT else -LARGEST
+    most = np.int64(np.ceil(high)) if high < UNBENT else LARGEST
+    lo = min(max(least, lowest), max(highest - 3, lowest))
+    hi = max(min(most, highest), min(lowest + 3, highest))
+    return lo, hi
+
+
 class Windows(NamedTuple):
     """Windows of all pieces, and what holds their totals below their own weights."""
 
@@ -282,8 +295,7 @@ def windows_downward(
             if laplace and pieces.left[p] < 0:
                 up = min(up, max(MOST_DECAY / hardest - centre[p], 4.0))
                 down = min(down, max(MOST_DECAY / hardest + centre[p], 4.0))
-            low[p] = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
-            high[p] = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
+            low[p], high[p] = within(centre[p] - down, centre[p] + up, lowest[k], highest[k])
         law = np.int64(-1) if fixed else pieces.law[k]
         found.rest[p] = _held_below(p, law, weight, held, followed, found.hold[p])
         _pass_down(p, pieces, found.rest[p], found.hold[p], held, followed)
