@@ -2,19 +2,23 @@
 
 Run: .venv/bin/python script/compile.py
 Every example of every way (tests/contracts/test_ways.py) is drawn once. Compiled code is kept beside the sources, so
-this takes minutes once and seconds later.
+this takes minutes once and seconds later. Python's own byte code is made along with it.
 """
 
 from __future__ import annotations
 
+import compileall
 import gc
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Ways that draw by compiled messages, which take as long to compile as everything else together.
 APART = {("given", "hierarchy"), ("given", "two_rows")}
+#: Large packages that tests use and the draws here do not.
+PACKAGES = ("cvxpy", "hypothesis", "openpyxl", "pandas", "polars", "psycopg", "scipy.stats", "sqlalchemy")
 
 
 def draw(*, apart: bool) -> None:
@@ -48,9 +52,18 @@ def draw(*, apart: bool) -> None:
             hf.gaussian(query, scale=[1, 2, 1, 1, 2, 1]).onto(must, norm=norm, integer=integer).image(noisy)
 
 
+def keep_byte_code() -> None:
+    """Let Python keep its byte code of everything: workers that start at once would each make all of it."""
+    for folder in ("src", "tests"):
+        compileall.compile_dir(ROOT / folder, quiet=1)
+    for name in PACKAGES:
+        import_module(name)
+
+
 def main() -> int:
     """Draw both halves at once, each in a process of its own."""
     halves = [subprocess.Popen([sys.executable, __file__, name]) for name in ("apart", "others")]
+    keep_byte_code()
     return max(half.wait() for half in halves)
 
 
