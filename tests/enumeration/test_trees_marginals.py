@@ -228,7 +228,11 @@ def assert_sums(made, *weighings):
     """Sums have the variances that plain messages give them."""
     found, plain = Marginals(made), PlainMarginals(PlainSampler(made.forest, made.law, made.low, made.high))
     for weights in weighings:
-        assert found.variance_of_sum(weights) == pytest.approx(plain.variance_of_sum(weights), rel=1e-9)
+        variance = plain.variance_of_sum(weights)
+        assert found.variance_of_sum(weights) == pytest.approx(variance, rel=1e-9)
+        frequencies = np.array([0.3, 1, 2.5, 6, -0.4j]) / np.sqrt(variance)
+        phases = plain.characteristic(weights, frequencies)
+        assert found.characteristic(weights, frequencies) == pytest.approx(phases, rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -273,6 +277,17 @@ def test_transforms_give_the_same_sums(monkeypatch):
     assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-11)
 
 
+def test_phases_that_are_too_much_work_are_not_found(monkeypatch):
+    parents = [-1] + [0] * 5 + [v for v in range(1, 6) for _ in range(70)]
+    found, weights = Marginals(sampler(parents, "laplace", 2.0)), np.where(np.arange(356) % 3 == 0, 1.0, 0.0)
+    frequencies = np.linspace(0.01, 0.3, 40)
+    whole = found.characteristic(weights, frequencies)
+    monkeypatch.setattr(weighted_sums, "MOST_JOINED", 9)  # totals differ in one place or more
+    assert found.characteristic(weights, frequencies) is None
+    assert found.characteristic(weights, frequencies[:1]) == pytest.approx(whole[:1], rel=1e-12)
+    assert found.characteristic(np.ones(356), frequencies) is not None
+
+
 def test_no_table_is_drawn_unless_a_sum_is_too_much_work(monkeypatch):
     parents = [-1] + [0] * 5 + [v for v in range(1, 6) for _ in range(70)]
     found = Marginals(sampler(parents, "laplace", 2.0))
@@ -297,7 +312,7 @@ def test_alike_pieces_are_looked_at_once():
     for groups in (1, 32, 64):
         weights = np.zeros(len(parents))
         weights[65 : 65 + 40 * groups : 40] = 1
-        assert weighted_sums._Bending(up, weights, *weighted_sums._slopes(up, weights)).joined == 1 + 6
+        assert weighted_sums.WeightedSum(up, weights).bending.joined == 1 + 6
 
 
 def test_windows_are_widened_until_they_hold_the_law_of_a_sum(monkeypatch):
@@ -309,5 +324,5 @@ def test_windows_are_widened_until_they_hold_the_law_of_a_sum(monkeypatch):
     monkeypatch.setattr(module, "LEFT_OUT", 1.0)  # as if the first windows had been wide enough for single outputs
     found = Marginals(sampler(parents, "laplace", 3.0))
     with pytest.raises(TooNarrow):
-        weighted_sums.variance_of_sum(found._widened(6.0), weights)
+        weighted_sums.WeightedSum(found._widened(6.0), weights).found(sums.Moments(), np.zeros(()))
     assert found.variance_of_sum(weights) == pytest.approx(wanted, rel=1e-10)

@@ -299,6 +299,9 @@ def test_weighted_sums_have_the_variance_of_the_listed_tables(name: str, laws: t
         sums = noise @ weights
         expected = float(chances @ (sums - chances @ sums) ** 2)
         assert found.variance_of_sum(weights) == pytest.approx(expected, rel=1e-5, abs=1e-12)
+        frequencies = np.append(np.array([0.1, 0.5, 1, 2, 3]) / np.sqrt(expected + 1e-9), -0.3j / np.sqrt(expected + 1))
+        phases = np.exp(1j * np.outer(frequencies, sums)) @ chances
+        assert found.characteristic(weights, frequencies) == pytest.approx(phases.real, rel=1e-5, abs=1e-7)
 
 
 def test_one_output_and_all_leaves_of_a_deep_tree_have_the_variance_of_their_law() -> None:

@@ -47,6 +47,29 @@ def test_several_values_are_added_up_and_errors_of_a_sum_are_smaller_than_the_su
     assert table.estimate(weights=weights) == both
 
 
+def test_intervals_of_sums_of_conditioned_noise_come_from_its_law(tmp_path, monkeypatch):
+    """The zones of a borough have the error of the borough; nothing is simulated, and large tables do the same."""
+    jobs = [released.job(tmp_path / name, "moved", ("method: onto", "method: given-then-onto")) for name in "ab"]
+    table, other = (hf.load(release(job)).table() for job in jobs)
+    south, zones = {"borough": "South"}, {"zone": ["S1", "S2", "S3"]}
+    errors = table.error_bars.noise(40_000, hf.seeded(4))
+    errors = errors[:, np.flatnonzero(table.names["borough"] == "South")[0]]
+    monkeypatch.setattr(type(table), "_study", lambda self, seed: None)
+    for confidence in (0.5, 0.9, 0.95, 0.999):
+        borough, sums = (table.estimate(where, confidence=confidence) for where in (south, zones))
+        assert (sums.low, sums.high) == (borough.low, borough.high)
+        found = table.difference(other, south, confidence=confidence)
+        far, apart = (found.high - found.low) / 2, np.abs(errors[::2] - errors[1::2])
+        assert (apart > far).mean() < 1 - confidence + 0.004
+        assert (apart > far - 1).mean() > 1 - confidence - 0.004
+        above = table.ratio({"zone": "S2"}, south, confidence=confidence)
+        assert above.low < table.estimate({"zone": "S2"}).value / borough.value < above.high
+        halves = [table.estimate(where, confidence=(1 + confidence) / 2) for where in ({"zone": "S2"}, south)]
+        assert (above.low, above.high) == pytest.approx(
+            (halves[0].low / halves[1].high, min(1, halves[0].high / halves[1].low)), rel=0.02
+        )
+
+
 def test_the_smallest_margin_that_has_the_columns_is_meant(margins):
     table = margins.table()
     assert table.estimate(where={}).value == table.values[-1]

@@ -13,6 +13,7 @@ from scipy import special
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise.independent import Independent
+from holdfast.noise.inversion import Characteristic
 from holdfast.noise.reach import reach_of
 
 #: Simulated draws behind errors that have no closed form here.
@@ -35,6 +36,7 @@ class Spread:
     that these quantiles come from simulation and not from the law itself: they are then confidence limits, which lie
     outside the law's own quantile but for one time in a million. `reach(tail)`: how many of its standard errors any
     weighted sum of outputs reaches on either side at most; None where no more is known than for every law.
+    `characteristic`: characteristic functions of weighted sums, of whole noise in some unit.
     """
 
     standard_errors: Floats
@@ -42,6 +44,7 @@ class Spread:
     quantiles: Callable[[float], Array]
     measured: bool = False
     reach: Callable[[float], float] | None = None
+    characteristic: Characteristic | None = None
 
     def times(self, unit: float) -> Spread:
         """The same errors counted in another unit."""
@@ -53,6 +56,7 @@ class Spread:
             lambda p: self.quantiles(p) * unit,
             self.measured,
             self.reach,
+            None if self.characteristic is None else self.characteristic.times(unit),
         )
 
 
@@ -73,11 +77,21 @@ def joined_spread(n: int, outputs: Sequence[Ints], parts: Sequence[Spread | None
     def variance_of(weights: Floats) -> float:
         return sum(part.variance_of(weights[chosen]) for chosen, part in zip(outputs, known, strict=True))
 
+    def together(weights: Floats, frequencies: Array) -> Floats | None:
+        found = np.ones(frequencies.size)
+        for chosen, part in zip(outputs, known, strict=True):
+            more = None if part.characteristic is None else part.characteristic.of(weights[chosen], frequencies)
+            if more is None:
+                return None
+            found *= more
+        return found
+
     return Spread(
         gathered([part.standard_errors for part in known]),
         variance_of,
         lambda p: gathered([part.quantiles(p) for part in known]),
         measured=any(part.measured for part in known),
+        characteristic=Characteristic(together) if all(part.characteristic is not None for part in known) else None,
     )
 
 

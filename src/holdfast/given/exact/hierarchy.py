@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.arrays import Array, Bools, Ints, kept
+from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.inversion import Characteristic
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
@@ -145,7 +146,15 @@ def spread(problem: Problem) -> Spread | None:
     found = FilledMarginals(leaves, PlainMarginals(_plain(sampler)) if small else Marginals(sampler))
     normal = None if small else _normal(problem)
     if normal is None:
-        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
+        characteristic = Characteristic(found.characteristic)
+        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles, characteristic=characteristic)
     errors = np.empty(problem.law.n)
     errors[normal.order] = np.sqrt(normal.variances())
-    return Spread(errors, lambda weights: normal.variance_of(weights[normal.order]), found.quantiles)
+
+    def variance_of(weights: Floats) -> float:
+        return normal.variance_of(weights[normal.order])
+
+    characteristic = Characteristic(
+        lambda weights, frequencies: np.exp(-(frequencies**2).real * variance_of(weights) / 2)
+    )
+    return Spread(errors, variance_of, found.quantiles, characteristic=characteristic)

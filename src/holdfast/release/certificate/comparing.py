@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
+from holdfast.noise.inversion import Sums
 from holdfast.release.certificate.estimating import (
     Ends,
     chebyshev,
@@ -55,7 +57,7 @@ class Summed:
         """What the errors are about."""
         return float(self.weights @ self.bars.centre)
 
-    @property
+    @cached_property
     def error(self) -> float | None:
         """The standard error; None where the law of the errors depends on the data."""
         spread = self.bars.spread
@@ -91,10 +93,32 @@ class Summed:
             return self.own()
         if self.sure:
             return self.certain
-        errors = self.errors()
-        far = None if errors is None else reach(errors, tail)
-        far = self.rare(tail) if far is None else far
-        return _around(self.centre, far, self.certain, self.weights)
+        return _around(self.centre, self.far(tail), self.certain, self.weights)
+
+    def far(self, tail: float) -> float:
+        """How far the error reaches: from its law, measured on simulated ones, or at most."""
+        found = from_law(tail, self)
+        if found is None and (errors := self.errors()) is not None:
+            found = reach(errors, tail)
+        if found is None:
+            found = from_law(tail, self, wide=True)
+        return self.rare(tail) if found is None else found
+
+
+def from_law(tail: float, *independent: Summed, wide: bool = False) -> float | None:
+    """How far the errors of independent sums reach together, from their law; None where that is not known.
+
+    `wide`: also where a little more than that is.
+    """
+    parts, square = [], 0.0
+    for each in independent:
+        spread, error = each.bars.spread, each.error
+        if spread is None or spread.characteristic is None or error is None:
+            return None
+        parts.append((spread.characteristic, each.weights, spread.standard_errors))
+        square += error**2
+    sums = Sums(parts, math.sqrt(square))
+    return sums.wide_reach(tail) if wide else sums.least_reach(tail)
 
 
 def difference(here: Summed, there: Summed, tail: float) -> tuple[float | None, Ends]:
@@ -107,11 +131,12 @@ def difference(here: Summed, there: Summed, tail: float) -> tuple[float | None, 
     if error is None or here.sure or there.sure:
         (low, high), (least, most) = here.interval(tail), there.interval(tail)
         return error, (low - most, high - least)
-    drawn, more = here.errors(), there.errors()
-    far = None
-    if drawn is not None and more is not None:
+    far = from_law(tail, here, there)
+    if far is None and (drawn := here.errors()) is not None and (more := there.errors()) is not None:
         size = min(len(drawn), len(more))
         far = reach(drawn[:size] - more[:size], tail)
+    if far is None:
+        far = from_law(tail, here, there, wide=True)
     if far is None:
         far = min(error * chebyshev(tail), here.rare(tail / 2) + there.rare(tail / 2))
     certain = here.certain[0] - there.certain[1], here.certain[1] - there.certain[0]
@@ -129,11 +154,21 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
         return error, quotient(above.interval(tail), below.interval(tail))
     errors = above.errors(), below.errors()
     known = None if errors[0] is None or errors[1] is None else (errors[0], errors[1])
-    found = fieller(a, b, joint, known, tail, farthest(above.bars, tail))
     certain = quotient(above.certain, below.certain)
+    far = [None if known is not None else _half(tail, each) for each in (above, below)]
+    if far[0] is not None and far[1] is not None:  # both sums are within their ends at once
+        found = quotient((a - far[0], a + far[0]), (b - far[1], b + far[1]))
+    else:
+        found = fieller(a, b, joint, known, tail, farthest(above.bars, tail))
     if found[1] < certain[0] or certain[1] < found[0]:  # a rare draw, of which only what is certain is left
         return error, certain
     return error, within(found, certain)
+
+
+def _half(tail: float, sum_: Summed) -> float | None:
+    """How far the error of one of two sums reaches, half of the time that both may; None where its law is not known."""
+    least = from_law(tail / 2, sum_)
+    return from_law(tail / 2, sum_, wide=True) if least is None else least
 
 
 def _covariance(above: Summed, below: Summed) -> Floats | None:

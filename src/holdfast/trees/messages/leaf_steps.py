@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
 from holdfast.compiler import put
-from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
+from holdfast.trees.messages.steps import BESIDE, HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extend
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
 CUT_OFF = 0.99
@@ -339,11 +339,11 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
     f, lo, hi, r_lo, r_hi = message
     if laplace:
         return out_lo, out_hi, add_leaf(f, lo, hi, r_lo, r_hi, powers, low, high, out, out_lo, out_hi, room)
-    return _gaussian_onto(leaf, message, hard, out, out_lo, out_hi)
+    return _gaussian_onto(leaf, message, hard, out, out_lo, out_hi, room)
 
 
 @compiled(inner=True)
-def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any) -> Any:
+def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
     """As `leaf_onto`, for a Gaussian leaf."""
     powers, low, high = leaf
     f, lo, hi, r_lo, r_hi = message
@@ -352,20 +352,25 @@ def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, ou
     usual = min(np.int64(NEARLY_ALL * np.sqrt(-0.5 / np.log(powers[1]))) + 4, longest)
     for most in (usual, longest):  # nearly always the first is enough
         b_lo, b_hi = max(low, -most), min(high, most)
-        kernel = np.empty(b_hi - b_lo + 1)
-        for b in range(b_lo, b_hi + 1):
-            kernel[b - b_lo] = powers[abs(b)]
         b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
-        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, most + max(lo - out_lo, out_hi - hi, 0))
-        good_lo, good_hi, error = add_piece(
-            kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
-        )
+        extra = most + max(lo - out_lo, out_hi - hi, 0)
+        size, places = hi - lo + 1 + 2 * (extra + BESIDE), b_hi - b_lo + 1 + 2 * BESIDE
+        if room.size < size + places:
+            room = np.empty(size + places)
+        wide, kernel = room[:size], room[size : size + places]
+        below, above = extend(f, lo, hi, r_lo, r_hi, extra, wide)
+        kernel[:] = 0.0
+        for b in range(b_lo, b_hi + 1):
+            kernel[BESIDE + b - b_lo] = powers[abs(b)]
+        one, other = (kernel, b_lo, b_hi, b_hard), (wide, lo - below, hi + above, hard)
+        good_lo, good_hi, error = add_piece(one, other, out, out_lo, out_hi)
         if good_lo == out_lo and good_hi == out_hi:
             break
     if good_lo > good_hi:
         return out_lo, out_hi, np.inf
-    for s in range(good_lo, good_hi + 1):
-        out[s - good_lo] = out[s - out_lo]
+    if good_lo > out_lo:
+        for s in range(good_lo, good_hi + 1):
+            out[s - good_lo] = out[s - out_lo]
     return good_lo, good_hi, error
 
 

@@ -16,6 +16,7 @@ from holdfast.arrays import BORROWED, compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
 from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
 from holdfast.trees.messages.steps import (
+    BESIDE,
     HIGH,
     LEANING,
     LOW,
@@ -24,7 +25,6 @@ from holdfast.trees.messages.steps import (
     add_piece,
     extended,
     finish,
-    retilted,
     weigh,
 )
 
@@ -96,6 +96,26 @@ def _own(
     return True
 
 
+@compiled(**BORROWED)
+def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
+    """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
+    if tilt == 0.0:
+        return 0.0
+    middle = (lo + hi) // 2
+    if abs(tilt) * (hi - lo) > 1000.0:
+        return np.inf
+    up, down = np.exp(tilt), np.exp(-tilt)
+    factor = 1.0
+    for s in range(middle + 1, hi + 1):
+        factor *= up
+        values[s - lo] *= factor
+    factor = 1.0
+    for s in range(middle - 1, lo - 1, -1):
+        factor *= down
+        values[s - lo] *= factor
+    return ROUNDING * (4 + abs(tilt)) * (hi - lo + 4)
+
+
 @compiled(inner=True, **BORROWED)
 def _leans(one: Any, other: Any, s: Any) -> Any:
     """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
@@ -160,7 +180,7 @@ def _only_child(k: Any, a: Any, pieces: Any, outlook: Any, kit: Any, to: Any) ->
     ends = (lowest if lowest >= to.lo[a] else -LARGEST, highest if highest <= to.hi[a] else LARGEST)
     tilts = (outlook.tilt[k] - to.tilt[a], outlook.tilt[k])
     errors = (to.error[a], 0.0, to.swerve[a])
-    return _own(k, pieces, kit, wide, (lo, hi), errors, ends, asked(k, pieces, outlook), tilts, to)
+    return _own(k, pieces, kit, wide[BESIDE:], (lo, hi), errors, ends, asked(k, pieces, outlook), tilts, to)
 
 
 @compiled(inner=True)
@@ -172,24 +192,33 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     extra_a, extra_b = (to.hi[b] - to.lo[b]) // 2 + 16, (to.hi[a] - to.lo[a]) // 2 + 16
     wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], extra_a)
     other, other_lo, other_hi = extended(g, to.lo[b], to.hi[b], to.r_lo[b], to.r_hi[b], extra_b)
-    fresh = retilted(other, other_lo, other_hi, to.tilt[a] - to.tilt[b])
+    fresh = retilted(other[BESIDE:], other_lo, other_hi, to.tilt[a] - to.tilt[b])
     first = max(first, plus(pieces.lowest[a], pieces.lowest[b], -LARGEST), pieces.low[k])
     final = min(final, plus(pieces.highest[a], pieces.highest[b], LARGEST), pieces.high[k])
     if first > final:
         return False
     out = np.empty(final - first + 1)
     start = first
-    first, final, added = add_piece(wide, lo, hi, to.hard[a], other, other_lo, other_hi, to.hard[b], out, first, final)
+    one, both = (wide, lo, hi, to.hard[a]), (other, other_lo, other_hi, to.hard[b])
+    first, final, added = add_piece(one, both, out, first, final)
     if first > final:
         return False
     fresh += added
     error = to.error[a] + to.error[b] + fresh
     if to.leaning[a] or to.leaning[b]:
-        one = (wide, lo, hi, to.lo[a] if to.leaning[a] & LOW else lo, to.hi[a] if to.leaning[a] & HIGH else hi)
+        tails = (
+            wide[BESIDE:],
+            lo,
+            hi,
+            to.lo[a] if to.leaning[a] & LOW else lo,
+            to.hi[a] if to.leaning[a] & HIGH else hi,
+        )
         b_lo = to.lo[b] if to.leaning[b] & LOW else other_lo
         b_hi = to.hi[b] if to.leaning[b] & HIGH else other_hi
         swerves = (to.swerve[a], to.swerve[b])
-        first, final, added = _trusted(first, final, start, out, one, (other, other_lo, other_hi, b_lo, b_hi), swerves)
+        first, final, added = _trusted(
+            first, final, start, out, tails, (other[BESIDE:], other_lo, other_hi, b_lo, b_hi), swerves
+        )
         error += added
     # such tails, as far as they were written out, are log-concave to a few percent
     if not to.swerve[a] * extra_a + to.swerve[b] * extra_b < 0.2:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
-from holdfast.compiler import put
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
@@ -34,8 +33,9 @@ SMALLEST = 1e-290
 LARGEST_FACTOR = 1e280
 #: Codes of hard ends, and of ends without room.
 LOW, HIGH = 1, 2
-#: Places of a sum that have one range of terms, and zeros beside a message that these need.
-_GROUP, _BESIDE = 8, 16
+#: Places of a sum that have one range of terms, and that are kept or cut off together; terms that are added together;
+#: and zeros beside a message for all of them.
+_GROUP, _PART, _TERMS, BESIDE = 32, 8, 8, 40
 
 
 @compiled(inline="always")
@@ -71,14 +71,25 @@ def beyond(end: Any, before: Any) -> Any:
 
 @compiled
 def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
-    """A copy of a message with its tails written out, and its window."""
+    """A copy of a message with its tails written out, BESIDE zeros on both sides, and its window."""
+    result = np.empty(hi - lo + 1 + 2 * (extra + BESIDE))
+    below, above = extend(f, lo, hi, r_lo, r_hi, extra, result)
+    return result, lo - below, hi + above
+
+
+@compiled(inner=True, **BORROWED)
+def extend(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any, result: Any) -> Any:
+    """Write a message, its tails and BESIDE zeros on both sides; return the places of the two tails."""
     below = extra if r_lo > 0.0 else 0
     above = extra if r_hi > 0.0 else 0
-    result = np.empty(hi - lo + 1 + below + above)
-    put(f[: hi - lo + 1], result[below:])
-    _tail(result, below - 1, -1, f[0], r_lo, below)
-    _tail(result, below + hi - lo + 1, 1, f[hi - lo], r_hi, above)
-    return result, lo - below, hi + above
+    middle, end = np.uint64(BESIDE + below), BESIDE + below + hi - lo + 1
+    for i in range(np.uint64(hi - lo + 1)):
+        result[middle + i] = f[i]
+    _tail(result, BESIDE + below - 1, -1, f[0], r_lo, below)
+    _tail(result, end, 1, f[hi - lo], r_hi, above)
+    for i in range(BESIDE):
+        result[i] = result[end + above + i] = 0.0
+    return below, above
 
 
 @compiled(inner=True, **BORROWED)
@@ -92,22 +103,23 @@ def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> N
 
 
 @compiled(inner=True, **BORROWED)
-def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
-    """Bound the share that sums over the terms first … last leave out, at the places s … t of a group.
+def _left_out(one: Any, other: Any, places: Any, terms: Any, sums: Any) -> Any:
+    """Bound the share that sums over the terms first … last leave out, at the places s … t.
 
     They leave out what is below `first` at s and above `last` at t, and where g's own ends are reached, also below at t
     and above at s. `sums` are those at s and at t.
     """
     f_lo, f_hi, f_hard = one[1:]
     g_lo, g_hi, g_hard = other[1:]
-    s, t = group
+    s, t = places
     first, last = terms
     a, top = sums
     left_out = 0.0
-    if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
-        left_out += _beyond(one, other, s, max(first, s - g_hi), 1, last) / a
-    if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
-        left_out += _beyond(one, other, t, min(last, t - g_lo), -1, first) / top
+    low, high = max(first, s - g_hi), min(last, t - g_lo)
+    if not ((low == f_lo and f_hard & LOW) or (low == s - g_hi and g_hard & HIGH)):
+        left_out += _beyond(one, other, s, low, 1, last) / a
+    if not ((high == f_hi and f_hard & HIGH) or (high == t - g_lo and g_hard & LOW)):
+        left_out += _beyond(one, other, t, high, -1, first) / top
     if first < t - g_hi <= last and not g_hard & HIGH:
         left_out += _beyond(one, other, t, t - g_hi, 1, last) / top
     if first <= s - g_lo < last and not g_hard & LOW:
@@ -117,9 +129,9 @@ def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
 
 @compiled(inline="always")
 def _term(one: Any, other: Any, s: Any, a: Any) -> Any:
-    """The term f(a)·g(s−a), 0 beyond what is written out of g."""
+    """The term f(a)·g(s−a), 0 beyond what is written out."""
     # unsigned: signed places are checked each time
-    return one[0][np.uint64(a - one[1])] * other[0][np.uint64(s - a - other[1] + _BESIDE)]
+    return one[0][np.uint64(a - one[1] + BESIDE)] * other[0][np.uint64(s - a - other[1] + BESIDE)]
 
 
 @compiled(inner=True, **BORROWED)
@@ -139,12 +151,11 @@ def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> No
     g_lo, g_hi = other[1], other[2]
     mode, low, high = f_lo, f_lo, f_lo
     for i in range(first.size):
-        s = lo + i * _GROUP
-        t = min(s + _GROUP - 1, hi)
-        start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
-        if start > stop:
+        s, t = max(lo + i * _GROUP, f_lo + g_lo), min(lo + (i + 1) * _GROUP - 1, hi, f_hi + g_hi)
+        if s > t:  # no sum reaches there
             first[i], last[i] = 1, 0
             continue
+        start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
         mode = min(max(mode, start), stop)
         peak = _term(one, other, s, mode)
         while mode < stop:
@@ -172,18 +183,21 @@ def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> No
 
 
 @compiled(inner=True, fastmath={"contract"}, **BORROWED)
-def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
-    """out[o + i] += a·y[j + i] + b·y[j + i − 1] + c·y[j + i − 2] + d·y[j + i − 3] for i < count."""
+def _add_terms(out: Any, o: Any, y: Any, j: Any, count: Any, x: Any, k: Any) -> None:
+    """out[o + i] += Σ_m x[k + m]·y[j + i − m] over m < _TERMS, for i < count."""
+    a, b, c, d, e, f, g, h = x[k], x[k + 1], x[k + 2], x[k + 3], x[k + 4], x[k + 5], x[k + 6], x[k + 7]
     # unsigned: signed places are checked each time
     o, j0, j1, j2, j3 = np.uint64(o), np.uint64(j), np.uint64(j - 1), np.uint64(j - 2), np.uint64(j - 3)
+    j4, j5, j6, j7 = np.uint64(j - 4), np.uint64(j - 5), np.uint64(j - 6), np.uint64(j - 7)
     for i in range(np.uint64(count)):
-        out[o + i] += a * y[j0 + i] + b * y[j1 + i] + c * y[j2 + i] + d * y[j3 + i]
+        low = (a * y[j0 + i] + b * y[j1 + i]) + (c * y[j2 + i] + d * y[j3 + i])
+        high = (e * y[j4 + i] + f * y[j5 + i]) + (g * y[j6 + i] + h * y[j7 + i])
+        out[o + i] += low + high
 
 
 @compiled(inner=True, **BORROWED)
 def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
-    """Sum the terms of all groups: four of f at a time, over all places whose range holds one of them."""
-    f, f_lo, f_hi = one[:3]
+    """Sum the terms of all groups: some of f at a time, over all places whose range holds one of them."""
     out[: hi - lo + 1] = 0.0
     begin = 0
     while begin < first.size and first[begin] > last[begin]:
@@ -193,8 +207,8 @@ def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: 
     end = stop = begin
     while stop < first.size and first[stop] <= last[stop]:
         stop += 1
-    for a in range(first[begin], last[stop - 1] + 1, 4):
-        while end < stop and first[end] <= a + 3:
+    for a in range(first[begin], last[stop - 1] + 1, _TERMS):
+        while end < stop and first[end] < a + _TERMS:
             end += 1
         while begin < end and last[begin] < a:
             begin += 1
@@ -202,25 +216,17 @@ def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: 
             continue
         s = lo + begin * _GROUP
         count = min(end * _GROUP, hi - lo + 1) - begin * _GROUP
-        i = a - f_lo
-        _add_four(
-            out, s - lo, other[0], s - a - other[1] + _BESIDE, count, f[i], f[i + 1] if a < f_hi else 0.0,
-            f[i + 2] if a + 1 < f_hi else 0.0, f[i + 3] if a + 2 < f_hi else 0.0,
-        )  # fmt: skip
+        _add_terms(out, s - lo, other[0], s - a - other[1] + BESIDE, count, one[0], a - one[1] + BESIDE)
 
 
 @compiled
-def add_piece(
-    f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, out: Any, lo: Any, hi: Any
-) -> Any:
+def add_piece(one: Any, other: Any, out: Any, lo: Any, hi: Any) -> Any:
     """out(s) = Σ_a f(a)·g(s−a) for messages with their tails written out; return where this is right, and the error.
 
-    The law of a given s moves up with s, so the range of terms that count does too; it is chosen for groups of places.
-    What lies below it counts most at a group's first place, what lies above at its last.
+    Each is given by what `extended` makes and which ends are hard. The law of a given s moves up with s, so the range
+    of terms that count does too; it is chosen for groups of places. What lies below it counts most at a group's first
+    place, what lies above at its last.
     """
-    padded = np.zeros(g_hi - g_lo + 1 + 2 * _BESIDE)
-    put(g[: g_hi - g_lo + 1], padded[_BESIDE:])
-    one, other = (f, f_lo, f_hi, f_hard), (padded, g_lo, g_hi, g_hard)
     groups = (hi - lo) // _GROUP + 1
     firsts, lasts = np.empty(groups, np.int64), np.empty(groups, np.int64)
     _ranges(one, other, lo, hi, firsts, lasts)
@@ -228,18 +234,18 @@ def add_piece(
     worst, previous = 0.0, 0.0
     longest = 0
     good_lo, good_hi = hi + 1, lo - 1
-    for i in range(groups):
-        s = lo + i * _GROUP
-        t = min(s + _GROUP - 1, hi)
-        if firsts[i] > lasts[i]:
+    for s in range(lo, hi + 1, _PART):
+        t = min(s + _PART - 1, hi)
+        first, last = firsts[(s - lo) // _GROUP], lasts[(s - lo) // _GROUP]
+        if first > last:
             if good_lo <= good_hi:
                 break
             continue
         a, top = out[s - lo], out[t - lo]
-        longest = max(longest, lasts[i] - firsts[i] + 1)
+        longest = max(longest, last - first + 1)
         left_out = np.inf
         if a > 1e-250 and top > 1e-250:
-            left_out = _left_out(one, other, (s, t), (firsts[i], lasts[i]), (a, top))
+            left_out = _left_out(one, other, (s, t), (first, last), (a, top))
         if left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
@@ -250,26 +256,6 @@ def add_piece(
             good_lo, good_hi = hi + 1, lo - 1
         previous = top
     return good_lo, good_hi, worst + ROUNDING / 2 * (longest // 4 + 64)
-
-
-@compiled(**BORROWED)
-def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
-    """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
-    if tilt == 0.0:
-        return 0.0
-    middle = (lo + hi) // 2
-    if abs(tilt) * (hi - lo) > 1000.0:
-        return np.inf
-    up, down = np.exp(tilt), np.exp(-tilt)
-    factor = 1.0
-    for s in range(middle + 1, hi + 1):
-        factor *= up
-        values[s - lo] *= factor
-    factor = 1.0
-    for s in range(middle - 1, lo - 1, -1):
-        factor *= down
-        values[s - lo] *= factor
-    return ROUNDING * (4 + abs(tilt)) * (hi - lo + 4)
 
 
 @compiled(**BORROWED)

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.trees.plain.laws import NONE, Law, divided, law_of_root, mean
 from holdfast.trees.plain.message import TooNarrow
 from holdfast.trees.plain.sampler import PlainSampler
-from holdfast.trees.plain.sums import variance_of_sum
+from holdfast.trees.plain.sums import Moments, Phases, in_rounds, of_sum
 from holdfast.trees.plain.table import Trees
 
 #: Windows hold all but about e^−NEED of every law.
@@ -52,7 +52,12 @@ class PlainMarginals:
 
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
-        return variance_of_sum(self._found[0], weights)
+        return float(of_sum(self._found[0], weights, Moments(), np.zeros(())))
+
+    def characteristic(self, weights: Floats, frequencies: Array) -> Floats:
+        """The mean of e^{iωx} of x = Σ weights·noise for some ω, if it is real."""
+        trees, parts = self._found[0], in_rounds(frequencies)
+        return np.concatenate([of_sum(trees, weights, Phases(some), np.ones(some.size)) for some in parts]).real
 
     def law(self, output: int) -> Law:
         """The first place and the probabilities of one output's noise."""

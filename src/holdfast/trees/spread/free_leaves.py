@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-from holdfast.arrays import Bools, Floats, Ints, compiled
+from holdfast.arrays import Array, Bools, Floats, Ints, compiled
 from holdfast.trees.plain.marginals import TIE, PlainMarginals
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.spread.marginals import Marginals
@@ -130,6 +130,10 @@ class FilledMarginals:
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
         return self.found.variance_of_sum(self.leaves.moved(weights))
+
+    def characteristic(self, weights: Floats, frequencies: Array) -> Floats | None:
+        """The mean of e^{iωx} of x = Σ weights·noise for some ω, if it is real; None where it is too much work."""
+        return self.found.characteristic(self.leaves.moved(weights), frequencies)
 
     def quantiles(self, p: float) -> Ints:
         """For every output, the smallest place whose cumulative probability reaches p."""

@@ -16,19 +16,22 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.trees.messages.leaf_kinds import TOO_WIDE
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.plain.message import TooNarrow
+from holdfast.trees.plain.sums import Moments, Phases, Way, in_rounds
 from holdfast.trees.spread.contexts import Contexts, find_contexts
 from holdfast.trees.spread.outside import Found, Ways, visit, walk
-from holdfast.trees.spread.weighted_sums import simulated_variance, variance_of_sum
+from holdfast.trees.spread.weighted_sums import WeightedSum, simulated_variance
 
 #: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
 NEEDS = (40.0, 54.0, 72.0)
 #: Most of a variance that may lie beyond the windows.
 LEFT_OUT = 1e-10
+#: So many frequencies are less work than a variance.
+A_VARIANCE = 4
 #: Contexts that one worker takes at a time, at least.
 SHARE = 256
 
@@ -57,16 +60,30 @@ class Marginals:
 
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise, measured on simulated draws where it is too much work."""
+        found = self._of_sum(weights, [(Moments(), np.zeros(()))])
+        return simulated_variance(self.sampler, weights) if found is None else float(found[0])
+
+    def characteristic(self, weights: Floats, frequencies: Array) -> Floats | None:
+        """The mean of e^{iωx} of x = Σ weights·noise for some ω, if it is real; None where it is too much work."""
+
+        def way(some: Array) -> tuple[Way, Array]:
+            return Phases(some), np.ones(some.size)
+
+        found = self._of_sum(
+            weights, [way(some) for some in in_rounds(frequencies)], max(1, frequencies.size // A_VARIANCE)
+        )
+        return None if found is None else np.concatenate(found).real
+
+    def _of_sum(self, weights: Floats, ways: list[tuple[Way, Array]], work: int = 1) -> list[Array] | None:
+        """What ways find of Σ weights·noise, from what they find of nothing; None where it is too much work."""
         _ = self.variances  # then windows hold nearly all of every law
         for need in NEEDS:
             try:
-                found = variance_of_sum(self._widened(need), weights)
+                bending = WeightedSum(self._widened(need), weights, work)
+                return None if bending.too_much else [bending.found(*way) for way in ways]
             except TooNarrow:
                 continue
-            if found is not None:
-                return found
-            break
-        return simulated_variance(self.sampler, weights)
+        return None
 
     def law(self, output: int) -> tuple[int, Floats]:
         """The first place and the probabilities of one output's noise."""

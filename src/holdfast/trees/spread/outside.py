@@ -15,7 +15,8 @@ import numpy as np
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.compiler import put
 from holdfast.trees.messages.parcels import prefixes
-from holdfast.trees.messages.steps import HIGH, LOW, retilted, weigh
+from holdfast.trees.messages.passes import retilted
+from holdfast.trees.messages.steps import HIGH, LOW, weigh
 from holdfast.trees.plain.marginals import TIE
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.

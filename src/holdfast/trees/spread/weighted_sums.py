@@ -1,9 +1,9 @@
-"""The variance of a weighted sum of outputs' noise on a large hierarchy, from the messages of its pieces.
+"""A weighted sum of outputs' noise on a large hierarchy, from the messages of its pieces: variance and phases.
 
-As on a small one (plain/sums.py) what is contributed at and below a total has a mean and a variance that go up with the
-messages, and below one weight nothing has to be computed. A piece *bends* where weights below it differ: of a nation's
-pieces only those above the outputs of a sum do. Bending pieces of one kind with alike parts share what is found, and
-inside a parcel alike leaves with one weight stand together. Where what is left is too much work, the sum is measured on
+As on a small one (plain/sums.py) something of what is contributed at and below a total goes up with the messages, and
+below one weight nothing has to be computed. A piece *bends* where weights below it differ: of a nation's pieces only
+those above the outputs of a sum do. Bending pieces of one kind with alike parts share what is found, and inside a
+parcel alike leaves with one weight stand together. Where what is left is too much work, the variance is measured on
 simulated draws: STUDY of them, fewer on very large hierarchies, but at least 100 (then a standard error is known to
 about 7 %).
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.arrays import Bools, Floats
+from holdfast.arrays import Array, Bools, Floats
 from holdfast.noise.spread import STUDY
 from holdfast.progress import Progress
 from holdfast.randomness import seeded
@@ -24,14 +24,14 @@ from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.plain.message import ANY, HARD, NOTHING, End, Message
-from holdfast.trees.plain.sums import Share, convolved, joined, of_nothing, of_root
+from holdfast.trees.plain.sums import Share, Way, convolved, joined
 
 #: Totals that bend and differ, and about how many places their parts' messages have, in a sum that is not simulated:
 #: some minutes.
 MOST_JOINED, MOST_PLACES = 400_000, 4e8
 #: Messages of alike leaves end where they are below this share of their largest value.
 FAINT = 1e-15
-#: Values drawn in all and at a time, about; and the least number of draws.
+#: Array drawn in all and at a time, about; and the least number of draws.
 MOST_DRAWN, CHUNK, FEWEST = 1 << 26, 1 << 24, 100
 
 #: Alike leaves: how many of each kind stand together.
@@ -47,19 +47,30 @@ class Part(NamedTuple):
     groups: tuple[tuple[int, float, int], ...] = ()  # of a parcel: kind of leaves, their weight, how many
 
 
-def variance_of_sum(up: Messages, weights: Floats) -> float | None:
-    """The variance of Σ weights·noise; None where that is too much work."""
-    p = up.pieces
-    if not p.size:
-        return 0.0
-    slopes, bends = _slopes(up, weights)
-    found = _Bending(up, weights, slopes, bends)
-    if not found.few:
-        return None
-    tops = np.flatnonzero((p.root == 1) & ~bends & (slopes != 0))
-    squares = np.bincount(p.kind[tops], slopes[tops] ** 2, p.kinds)
-    straight = sum(squares[k] * of_root(found.messages.root(k), Share(1.0)) for k in np.flatnonzero(squares).tolist())
-    return float(straight) + found.variance()
+class WeightedSum:
+    """Σ weights·noise: where it bends, and whether so many times the work of its variance is too much."""
+
+    def __init__(self, up: Messages, weights: Floats, times: int = 1) -> None:
+        self.up = up
+        self.slopes, self.bends = _slopes(up, weights)
+        self.bending = _Bending(up, weights, self.slopes, self.bends, times)
+
+    @property
+    def too_much(self) -> bool:
+        """Whether it is."""
+        return not self.bending.few
+
+    def found(self, way: Way, nothing: Array) -> Array:
+        """What a way finds of the sum."""
+        p = self.up.pieces
+        tops = np.flatnonzero((p.root == 1) & ~self.bends & (self.slopes != 0))
+        tops = tops[np.argsort(p.kind[tops], kind="stable")]
+        result = self.bending.found(way, nothing)
+        for some in np.split(tops, np.flatnonzero(np.diff(p.kind[tops])) + 1) if tops.size else []:
+            slopes, counts = np.unique(self.slopes[some], return_counts=True)
+            message = self.bending.messages.root(int(p.kind[some[0]]))
+            result = way.together(result, way.of_straight(message, slopes, counts.astype(np.float64)), 1)
+        return result
 
 
 def simulated_variance(sampler: Sampler, weights: Floats) -> float:
@@ -73,6 +84,8 @@ def simulated_variance(sampler: Sampler, weights: Floats) -> float:
 def _slopes(up: Messages, weights: Floats) -> tuple[Floats, Bools]:
     """The one weight of what is at and below each piece, and which pieces bend: they have none."""
     p = up.pieces
+    if not p.size:
+        return np.zeros(0), np.zeros(0, dtype=bool)
     slopes = np.where(p.output >= 0, weights[p.output], 0.0)
     bends = np.zeros(p.size, dtype=bool)
     parcels, of_leaf = np.flatnonzero(p.left < 0), weights[p.leaves]
@@ -90,7 +103,8 @@ def _slopes(up: Messages, weights: Floats) -> tuple[Floats, Bools]:
 class _Bending:
     """The distinct pieces that bend in one sum, and what stands below them."""
 
-    def __init__(self, up: Messages, weights: Floats, slopes: Floats, bends: Bools) -> None:
+    def __init__(self, up: Messages, weights: Floats, slopes: Floats, bends: Bools, times: int) -> None:
+        self.most_joined, self.most_places = MOST_JOINED / times, MOST_PLACES / times
         self.messages, self.pieces = _PlainMessages(up), up.pieces
         self.parts: list[Part] = []
         self.number: dict[Part, int] = {}
@@ -117,7 +131,7 @@ class _Bending:
                 at[i] = self._numbered(Part(kind, own, parts))
             if p.root[i]:
                 self.roots[at[i], int(p.root[i])] += 1
-            if self.joined > MOST_JOINED or self.places > MOST_PLACES:
+            if self.joined > self.most_joined or self.places > self.most_places:
                 return False
         return True
 
@@ -134,19 +148,19 @@ class _Bending:
                 self.places += sum(self.messages.size(self.parts[each].kind) for each in part.parts)
         return self.number[part]
 
-    def variance(self) -> float:
-        """The variance of what all bending roots contribute."""
+    def found(self, way: Way, nothing: Array) -> Array:
+        """What a way finds of what all bending roots contribute."""
         shares: dict[int, Share] = {}
         left = Counter(part for each in self.parts for part in each.parts)
-        result, order = 0.0, self._order()
+        result, order = nothing, self._order()
         with Progress("adding up errors", len(order)) as progress:
             for i in order:
                 part = self.parts[i]
-                shares[i] = self._share(part, [shares[each] for each in part.parts])
+                shares[i] = self._share(way, part, [shares[each] for each in part.parts])
                 if free := self.roots[i, 1]:
-                    result += free * of_root(self.messages.root(part.kind), shares[i])
+                    result = way.together(result, way.of_root(self.messages.root(part.kind), shares[i]), free)
                 if fixed := self.roots[i, 2]:
-                    result += fixed * of_nothing(self.messages.of(part.kind), shares[i])
+                    result = way.together(result, way.of_nothing(self.messages.of(part.kind), shares[i]), fixed)
                 left.subtract(part.parts)
                 for each in {i, *part.parts}:  # what is not needed again goes
                     if not left[each]:
@@ -166,16 +180,16 @@ class _Bending:
                 stack += [~i, *self.parts[i].parts]
         return order
 
-    def _share(self, part: Part, below: list[Share]) -> Share:
+    def _share(self, way: Way, part: Part, below: list[Share]) -> Share:
         if part.groups:
-            return self._parcel(part)
+            return self._parcel(way, part)
         if not below:
             return Share(part.own)
         kinds = [self.parts[each].kind for each in part.parts]
         first, second = [*below, Share(0.0)][:2]
-        return joined(self.messages.pair(part.kind, kinds), part.own, first, second)
+        return joined(way, self.messages.pair(part.kind, kinds), part.own, first, second)
 
-    def _parcel(self, part: Part) -> Share:
+    def _parcel(self, way: Way, part: Part) -> Share:
         """Alike leaves are joined, few of them first; the last are divided on the window of the parcel."""
         made, kind = self.messages, part.kind
         some: list[tuple[Alike, Share]] = [(((leaf, count),), Share(weight)) for leaf, weight, count in part.groups]
@@ -185,7 +199,7 @@ class _Bending:
             both = made.together(a, b, kind)
             whole, own = (made.alike(both, kind), 0.0) if some else (made.of(kind), part.own)
             parts = made.alike(a, kind), made.alike(b, kind)
-            some.append((both, joined(_divided(whole, parts), own, first, second)))
+            some.append((both, joined(way, _divided(whole, parts), own, first, second)))
         return some[0][1]
 
 
