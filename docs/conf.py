@@ -3,7 +3,10 @@
 import os
 import re
 import sys
+from functools import cache
 from pathlib import Path
+
+from sphinx.search.en import SearchEnglish
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "script"))
@@ -37,6 +40,7 @@ html_show_sourcelink = False
 html_sidebars = {"gallery/index": [], "known-limits": [], "papers/index": [], "index": []}
 html_copy_source = False
 html_show_search_summary = False  # a page of the disk may not fetch others
+SearchEnglish.stem = cache(SearchEnglish.stem)  # the same words come again and again
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 8,

@@ -19,6 +19,7 @@ QUICK_CASES = 3
 
 settings.register_profile("holdfast", deadline=None, derandomize=True)
 settings.load_profile("holdfast")
+gc.disable()  # until everything is loaded
 
 
 def pytest_collection_modifyitems(items):
@@ -38,6 +39,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+    gc.enable()
 
 
 def pytest_unconfigure():

@@ -27,7 +27,10 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]
 from numba.core import caching, event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 from numba.core.sigutils import normalize_signature
 
@@ -48,6 +51,8 @@ def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, opti
     """
     # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
     options = {"_nrt": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner} | options
+    if inner:
+        options["pipeline_class"] = _Inner
     made = numba.njit(function, nogil=True, error_model="numpy", **options)
     if inner:  # Python does not get to see what is compiled, for it could not call it
         made._insert, made._compile_for_args = _nothing, partial(_refused, function.__name__)
@@ -62,6 +67,32 @@ def _nothing(*_: Any) -> None:
 
 def _refused(name: str, *_: Any, **__: Any) -> Any:
     raise TypeError(f"{name} is inner: compiled functions call it, and nobody else")
+
+
+class _Inner(Compiler):
+    """Compiles functions that only compiled functions call."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Compile one of them for its callers."""
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
+        self.state.library.enable_object_caching()  # so that it can be kept
+        return super().compile_extra(func)  # type: ignore[no-untyped-call]
+
+
+class _Part(JITCodeLibrary):
+    """What callers take into their own code. It is optimised with that, once, and nobody needs it as machine code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        """Let the machine have the names of what functions take from Python, and nothing else."""
+        part = self._final_module
+        names = [str(each) for each in part.global_variables if each.name.startswith("_ZN08NumbaEnv")]
+        empty = str(self._codegen._create_empty_module(self.name))  # type: ignore[no-untyped-call]
+        self._final_module = parse_assembly("\n".join([empty, *names]))
+        super()._finalize_final_module()  # type: ignore[no-untyped-call]
+        self._final_module = part
 
 
 # --- what is not worth compiling -------------------------------------------------------------------------------------

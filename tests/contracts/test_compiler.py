@@ -175,6 +175,27 @@ def test_inner_functions_are_called_by_compiled_ones_alone(tmp_path):
     assert len(made.inner.overloads) == 1
 
 
+def test_inner_functions_that_were_kept_are_part_of_new_callers_and_raise_their_errors(tmp_path):
+    """They are kept for other compiled functions: what they see and what they refuse go with them."""
+    text = (
+        "import numpy as np\nfrom holdfast.arrays import compiled\nTABLE = np.array([3.0, 5.0])\n"
+        "@compiled(inner=True)\ndef least(x):\n    if x < 0:\n        raise ValueError('below', x)\n"
+        "    return TABLE[x]\n"
+        "@compiled(inner=True)\ndef inner(x):\n    return 2 * least(x)\n"
+        "@compiled\ndef outer(x):\n    return inner(x) + 1\n"
+        "@compiled\ndef other(x):\n    return inner(x) + least(x)\n"
+    )
+    made = module(tmp_path, "nested", text)
+    assert made.outer(1) == 11
+    again = module(tmp_path, "nested", text)
+    assert (again.other(0), again.outer(1)) == (9, 11)
+    assert [sum(each.stats.cache_hits.values()) for each in (again.inner, again.outer, again.other)] == [1, 1, 0]
+    for made in (again, module(tmp_path, "nested", text)):
+        for function in (made.outer, made.other):
+            with pytest.raises(ValueError, match=r"\('below', -1\)"):
+                function(-1)
+
+
 def test_kept_code_that_is_broken_is_compiled_again(tmp_path):
     text = "from holdfast.arrays import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
     made = module(tmp_path, "broken", text)
