@@ -10,6 +10,7 @@ import holdfast as hf
 from holdfast.randomness import Keys
 from holdfast.trees.messages.outlook import learned
 from holdfast.trees.messages.parcels import empty_shelf
+from holdfast.trees.messages.windows import within
 from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
@@ -289,3 +290,24 @@ def test_sums_that_leave_out_a_child_are_assumed():
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1])
     promise = hf.laplace(hf.counts(tree), scale=2).given(hf.equals([[1, -1, 0, 0, 0]], [0])).guarantee
     assert promise.assumes
+
+
+def test_where_nothing_is_free_all_noise_is_0():
+    made = sampler([-1, 0], "gaussian", 5.0, exact=[0])
+    assert not made.draw(2, hf.seeded(1)).any()
+
+
+@pytest.mark.parametrize(
+    ("guess", "possible", "window"),
+    [
+        ((-3.5, np.inf), (-NONE, 0), (-4, 0)),
+        ((-np.inf, 2.5), (-7, NONE), (-7, 3)),
+        ((np.nan, np.nan), (-2, 9), (-2, 9)),
+        ((-1e300, 1e300), (-NONE, NONE), (-NONE, NONE)),
+        ((-0.5, 0.5), (-NONE, NONE), (-1, 1)),
+        ((5.0, 6.0), (-9, 3), (0, 3)),
+    ],
+)
+def test_windows_are_kept_to_what_is_possible(guess, possible, window):
+    """Guesses have no end where nothing bends a total."""
+    assert within(*guess, *possible) == window
