@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from holdfast.noise.precision import working_precision
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part
-from holdfast.trees.messages.leaf_steps import ENDLESS, add_leaf, leaf_leans
 from holdfast.trees.messages.passes import retilted
-from holdfast.trees.messages.steps import BESIDE, HIGH, LOW, add_piece, extended, finish, tail_ratio, weigh
+from holdfast.trees.steps.ends import HIGH, LOW, finish, tail_ratio, weigh
+from holdfast.trees.steps.joining import BESIDE, add_piece, extended
+from holdfast.trees.steps.laplace_leaf import ENDLESS, add_leaf
+from holdfast.trees.steps.leaf import leaf_leans
 
 BITS = 200
 FEW = settings(max_examples=40, deadline=None)

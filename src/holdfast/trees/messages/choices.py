@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
-from holdfast.trees.messages.steps import HIGH, LOW, NEGLIGIBLE, ROUNDING, beyond
+from holdfast.trees.steps.ends import HIGH, LOW, ROUNDING
+from holdfast.trees.steps.joining import NEGLIGIBLE, beyond
 
 #: What a draw returns that the error bounds do not decide.
 UNDECIDED = np.iinfo(np.int64).min

@@ -23,9 +23,9 @@ from holdfast.randomness import Stream
 from holdfast.trees.messages import passes
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.parcels import Shelf
-from holdfast.trees.messages.steps import HIGH, LOW, SMALLEST
 from holdfast.trees.plain.balls import powers
 from holdfast.trees.plain.message import ANY, HARD, Alone, Division, End, Message, Weight
+from holdfast.trees.steps.ends import HIGH, LOW, SMALLEST
 
 #: Beyond its table a Gaussian weight falls as at its last place, or a little faster.
 FASTER = 1 - 1e-12

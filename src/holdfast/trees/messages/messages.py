@@ -2,7 +2,7 @@
 
 Sum-product messages (THEORY §4). First the forest is cut into pieces and it is guessed where totals will lie; then the
 messages are made from the leaves up, on windows that are widened where they turn out too narrow. Windows, tails and
-rounding do not reach the law of a draw: see steps.py and exact.py, and for the proofs docs/theory/exact-trees.md.
+rounding do not reach the law of a draw: see steps and exact.py, and for the proofs docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from holdfast.trees.messages.parcels import Inside, Kit, Shelf, asked, block_win
 from holdfast.trees.messages.pieces import MOST_LEAVES, Pieces
 from holdfast.trees.messages.pieces import cut as cut_in_pieces
 from holdfast.trees.messages.responses import Laws, Leaves
-from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.shape.forest import Forest
+from holdfast.trees.steps.ends import HIGH, LOW
 
 #: Totals are looked for where all but about e^−20 of the law lies, and inside parcels all but e^−14: what lies beyond
-#: is drawn and tested by hand, a few parcels of a nation.
-NEED = 20.0
-NEED_INSIDE = 14.0
+#: is drawn and tested by hand, a few parcels of a nation of so many outputs, and of larger ones no more.
+NEED, NEED_INSIDE, NATION = 20.0, 14.0, 8_000_000
 #: How many times wider, at most, windows are made where messages could not be.
 WIDEST = 4.0
 #: Largest share of a root's message beyond its window.
@@ -215,7 +214,7 @@ class Messages(Owner):
         shelf, slots, widest = self.blocks
         room = empty_shelf(np.zeros(MOST_LEAVES + 2, dtype=np.int64))
         scratch = room._replace(values=np.empty((MOST_LEAVES + 2) * widest))
-        return Inside(self.kit, shelf, slots, scratch, self.need_inside)
+        return Inside(self.kit, shelf, slots, scratch, _rarity(self))
 
     @cached_property
     def shelf(self) -> Shelf:
@@ -350,13 +349,18 @@ def _refuse_beyond(places: int) -> None:
         raise Refused(TOO_WIDE)
 
 
+def _rarity(up: Messages) -> float:
+    """How rarely totals inside parcels lie beyond their windows, as minus a logarithm."""
+    return up.need_inside + float(np.log(max(up.forest.n / NATION, 1.0)))
+
+
 def _windows_of_blocks(up: Messages) -> tuple[Ints, Ints, float]:
     """The windows that parcels ask of blocks, (leaf kind, count), and the widest inside a parcel."""
     room = up.kit.leaf_law.size, MOST_LEAVES + 1
 
     def widened(parcels: Ints) -> tuple[Ints, Ints, float]:
         lo, hi = np.full(room, LARGEST), np.full(room, -LARGEST)
-        return lo, hi, block_windows(up.kit, up.pieces, parcels, up.guess, up.need_inside, lo, hi)
+        return lo, hi, block_windows(up.kit, up.pieces, parcels, up.guess, _rarity(up), lo, hi)
 
     parcels = up.fresh(up.prospect.heights[0])
     lows, highs, widest = zip(widened(parcels[:0]), *up.over(widened, parcels, 1 << 14, None), strict=True)

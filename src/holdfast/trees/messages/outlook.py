@@ -4,8 +4,8 @@ Going up, it is followed how totals answer to slopes (responses.py); going down,
 parent's. From the slopes come windows that hold nearly all of the conditional law, also where it sits far in the tail
 of the piece's own message (many empty leaves). An own weight has a kink at 0, and a guess through many kinks is biased
 where bounds pull hard; then it is made again as messages become known, with their true means. All of this is a guess:
-steps.py proves what the windows leave out, and wider ones are made where that is too much. No guess reaches the law of
-a draw.
+every step proves what the windows leave out, and wider ones are made where that is too much. No guess reaches the law
+of a draw.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from holdfast.trees.messages.windows import (
 #: What runs a task on slices of some items.
 Over = Callable[[Callable[[Ints], Any], Ints], Any]
 
-#: Slopes at a time, and rows of so many numbers that `_moments` fills: a step, its powers, and sums.
-_WIDE = 64
-_STEP, _POWER, _MASS, _FIRST, _SECOND, _LAST, _BEYOND, _ROWS = (np.uint64(i * _WIDE) for i in range(8))
+#: Slopes that are met most stand so far apart in the grid, in units; and are learned so many at a time.
+NEXT = 0.02
+_WIDE = 4
+#: A guess is made again where at least one in so many pieces above what is known has learned something.
+WORTH = 16
 
 
 class Outlook(NamedTuple):
@@ -67,7 +69,7 @@ class Prospect:
         `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the slope from above at every piece
         that is a root (None: 0).
         """
-        grid = slopes(laws, 8)
+        grid = slopes(laws, 8, more is None)
         if more is not None:
             grid = np.unique(np.concatenate([grid, more]))
         unit = float(1 / laws.slope.min())
@@ -95,6 +97,7 @@ class Prospect:
         order = np.argsort(pieces.height, kind="stable")
         ends = np.searchsorted(pieces.height[order], np.arange(int(pieces.height.max(initial=0)) + 2))
         self.heights = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+        self._new = 0  # kinds that were learned since the last guess
         self._guess(-1)
 
     @property
@@ -107,7 +110,7 @@ class Prospect:
         """The slopes that are met most at each height."""
         o, unit = self.outlook, self._laws.slope.min()
         found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
-        return np.unique(np.round(found / unit, 3)) * unit
+        return np.unique(np.round(found / (NEXT * unit))) * (NEXT * unit)
 
     def answers(self, kind: int) -> tuple[Floats, Floats, Floats]:
         """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
@@ -123,7 +126,10 @@ class Prospect:
         kinds = self.heights[height]
         weighed = kinds[self._pieces.law[kinds] >= 0]  # others answer as the sums of what they are made of
         self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), weighed)
-        self._guess(height)
+        self._new += weighed.size
+        if WORTH * self._new >= sum(above.size for above in self.heights[height + 1 :]):
+            self._guess(height)
+            self._new = 0
 
     def forget(self) -> None:
         """Let go of what only learning needs."""
@@ -152,23 +158,27 @@ class Prospect:
 @compiled
 def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: Any) -> None:
     """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
-    room = np.empty(_ROWS)
+    steps, found, powers = np.empty(_WIDE), np.empty((3, _WIDE)), np.exp(grid)
     for k in some:
         size = shelf.hi[k] - shelf.lo[k] + 1
         values = shelf.values[shelf.offset[k] : shelf.offset[k] + size]
-        first_known, last_known = grid.size, -1
+        first_known, last_known, less = grid.size, -1, np.exp(-tilt[k])
         for start in range(0, grid.size, _WIDE):
-            count = min(_WIDE, grid.size - start)
-            _moments(values, grid[start : start + count], tilt[k], shelf.r_lo[k], shelf.r_hi[k], room)
-            for g in range(count):
-                mass = room[_MASS + np.uint64(g)]
-                too_steep = abs(grid[start + g] - tilt[k]) * size > 600.0
-                if too_steep or room[_BEYOND + np.uint64(g)] > 1e-4 * mass:
+            for i in range(_WIDE):
+                steps[i] = powers[min(start + i, grid.size - 1)] * less
+            _moments(values, steps, found)
+            for g in range(start, min(start + _WIDE, grid.size)):
+                slope, step = grid[g] - tilt[k], steps[g - start]
+                mass, first, second = found[0, g - start], found[1, g - start], found[2, g - start]
+                below, above = values[0] * shelf.r_lo[k], values[size - 1] * shelf.r_hi[k]
+                if abs(slope) * size > 600.0 or below > 1e-4 * mass:
                     continue
-                first = room[_FIRST + np.uint64(g)] / mass
-                mean[k, start + g] = shelf.lo[k] + size // 2 + first
-                variance[k, start + g] = max(room[_SECOND + np.uint64(g)] / mass - first * first, 1e-2)
-                first_known, last_known = min(first_known, start + g), start + g
+                if above > 0.0 and below + above * np.exp(slope * (size - 1)) > 1e-4 * mass:
+                    continue
+                centre = first * step / mass
+                mean[k, g] = shelf.lo[k] + centre
+                variance[k, g] = max((2 * second * step / mass) * step + centre - centre * centre, 1e-2)
+                first_known, last_known = min(first_known, g), g
         least, most = np.inf, -np.inf
         for g in range(first_known, last_known + 1):
             least, most = min(least, mean[k, g]), max(most, mean[k, g])
@@ -178,34 +188,19 @@ def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: An
             mean[k, g] = max(mean[k, g], most)
 
 
-@compiled(inner=True, **BORROWED)
-def _moments(values: Any, slopes: Any, tilt: Any, r_lo: Any, r_hi: Any, room: Any) -> None:
-    """Σ v·e^{s·i} for slopes s (less the tilt), the same times i and i², from the middle, and the next ones beyond.
-
-    All slopes at each place: they do not wait for one another.
-    """
-    middle, n = values.size // 2, np.uint64(slopes.size)
-    for g in range(n):
-        room[_MASS + g], room[_FIRST + g], room[_SECOND + g], room[_BEYOND + g] = 0.0, 0.0, 0.0, 0.0
-    for side in range(2):
-        sign, begin, count, r = (-1, middle - 1, middle, r_lo) if side else (1, middle, values.size - middle, r_hi)
-        for g in range(n):
-            room[_STEP + g] = np.exp(sign * (slopes[g] - tilt))
-            room[_POWER + g], room[_LAST + g] = room[_STEP + g] if side else 1.0, 0.0
-        for i in range(count):
-            away = np.float64(begin + sign * i - middle)
-            _add_place(values[begin + sign * i], away, away * away, n, room)
-        for g in range(n):
-            room[_BEYOND + g] += room[_LAST + g] * r
-
-
-@compiled(inner=True, **BORROWED)
-def _add_place(value: Any, away: Any, square: Any, n: Any, room: Any) -> None:
-    """One place of `_moments`."""
-    for g in range(n):
-        term = value * room[_POWER + g]
-        room[_POWER + g] *= room[_STEP + g]
-        room[_LAST + g] = term
-        room[_MASS + g] += term
-        room[_FIRST + g] += term * away
-        room[_SECOND + g] += term * square
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
+def _moments(values: Any, steps: Any, found: Any) -> None:
+    """Σ v_i·x^i for four numbers x, its derivative by x and half the second one, by Horner's rule."""
+    x, y, z, w = steps[0], steps[1], steps[2], steps[3]
+    a = b = c = d = 0.0
+    a1 = b1 = c1 = d1 = 0.0
+    a2 = b2 = c2 = d2 = 0.0
+    size = np.uint64(values.size)
+    for i in range(size):
+        v = values[size - np.uint64(1) - i]
+        a2, b2, c2, d2 = a2 * x + a1, b2 * y + b1, c2 * z + c1, d2 * w + d1
+        a1, b1, c1, d1 = a1 * x + a, b1 * y + b, c1 * z + c, d1 * w + d
+        a, b, c, d = a * x + v, b * y + v, c * z + v, d * w + v
+    found[0, 0], found[0, 1], found[0, 2], found[0, 3] = a, b, c, d
+    found[1, 0], found[1, 1], found[1, 2], found[1, 3] = a1, b1, c1, d1
+    found[2, 0], found[2, 1], found[2, 2], found[2, 3] = a2, b2, c2, d2

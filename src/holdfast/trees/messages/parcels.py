@@ -14,11 +14,11 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
-from holdfast.trees.messages.leaf_steps import kept, leaf_onto
 from holdfast.trees.messages.pieces import MOST_LEAVES
 from holdfast.trees.messages.responses import between
-from holdfast.trees.messages.steps import ROUNDING, ends, finish
 from holdfast.trees.messages.windows import MOST_DECAY, reach, within
+from holdfast.trees.steps.ends import ROUNDING, ends, finish
+from holdfast.trees.steps.leaf import kept, leaf_onto
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)

@@ -15,18 +15,8 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
 from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
-from holdfast.trees.messages.steps import (
-    BESIDE,
-    HIGH,
-    LEANING,
-    LOW,
-    ROUNDING,
-    TRIMS,
-    add_piece,
-    extended,
-    finish,
-    weigh,
-)
+from holdfast.trees.steps.ends import HIGH, LEANING, LOW, ROUNDING, TRIMS, finish, weigh
+from holdfast.trees.steps.joining import BESIDE, add_piece, extended
 
 
 @compiled(inline="always")

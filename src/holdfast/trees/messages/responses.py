@@ -66,15 +66,17 @@ class Laws:
         return np.asarray(rate * np.maximum(bound + pull / (2 * rate), 0.0) ** 2)
 
 
-def slopes(laws: Laws, depth: int) -> Floats:
+def slopes(laws: Laws, depth: int, close: bool) -> Floats:
     """The grid of slopes: up to what so many outputs above one another can pull, and close to the poles of leaves.
 
-    A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ.
+    A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ. Where messages tell the means, few
+    slopes there do.
     """
     unit, least = float(laws.slope.max()), float(laws.slope.min())
     if laws.laplace:
         poles = np.unique(np.quantile(laws.rate, [0.0, 0.5, 1.0], method="nearest"))
-        half = np.concatenate([p * np.concatenate([1 - 0.5**_NEAR, [1.06, 1.3]]) for p in poles])
+        near = _NEAR if close else _NEAR[::2]
+        half = np.concatenate([p * np.concatenate([1 - 0.5**near, [1.06, 1.3]]) for p in poles])
         half = np.concatenate([half, unit * np.geomspace(1.7, depth + 2, 5)])
     else:
         half = np.geomspace(least / 8, 6 * unit * depth, 2 * _NEAR.size)
@@ -288,7 +290,8 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
     """
     rate, laplace = weight
     before_mean, before_variance, mean, variance = responses
-    means, variances, slope_above = np.empty(grid.size), np.empty(grid.size), np.empty(grid.size)
+    means, variances = np.empty(grid.size), np.empty(grid.size)
+    room = np.empty(grid.size), np.empty(grid.size), np.empty(grid.size)
     for k in some:
         _parts_together(k, pieces, leaf, mean, variance, means, variances)
         put(means, before_mean[k])
@@ -297,7 +300,7 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
             put(means, mean[k])
             put(variances, variance[k])
         else:
-            _weighed(rate[pieces.law[k]], laplace, grid, unit, (means, variances), slope_above, mean[k], variance[k])
+            _weighed(rate[pieces.law[k]], laplace, grid, unit, (means, variances), room, mean[k], variance[k])
 
 
 @compiled(inner=True, **BORROWED)
@@ -332,28 +335,25 @@ def _add(to: Any, times: Any, values: Any) -> None:
 
 
 @compiled(inner=True, **BORROWED)
-def _weighed(
-    own: Any, laplace: Any, grid: Any, unit: Any, before: Any, slope_above: Any, mean: Any, variance: Any
-) -> None:
-    """The mean and the variance with the own weight, under every slope."""
+def _weighed(own: Any, laplace: Any, grid: Any, unit: Any, before: Any, room: Any, mean: Any, variance: Any) -> None:
+    """The mean and the variance with the own weight, under every slope; numbers between two as `between` does."""
     means, variances = before
-    for g in range(np.uint64(grid.size)):  # the slope from above at which the slope below is grid[g]
-        m = means[g]
-        if laplace:
-            slope_above[g] = grid[g] + own * m / np.sqrt(m * m + 1 / (1 / variances[g] + own * own / 2))
-        else:
-            slope_above[g] = grid[g] + 2 * own * m
-    i = 0
-    for g in range(grid.size):
-        while i < grid.size - 2 and slope_above[i + 1] < grid[g]:
-            i += 1
-        part = (grid[g] - slope_above[i]) / (slope_above[i + 1] - slope_above[i])
-        part = min(max(part, 0.0), 1.0)
-        m = between(means[i], means[i + 1], part, unit)
-        v = between(variances[i], variances[i + 1], part, unit * unit)
-        bend = 2 * own
-        if laplace:
-            width2 = 1 / (1 / v + own * own / 2)
-            far2 = m * m + width2
-            bend = own * width2 / (far2 * np.sqrt(far2))
+    above, y, z = room  # the slope from above at which the slope below is grid[g], and both answers on a finite scale
+    half, square = own * own / 2, unit * unit
+    for g in range(np.uint64(grid.size)):
+        m, v = means[g], variances[g]
+        above[g] = grid[g] + (own * m / np.sqrt(m * m + v / (1 + half * v)) if laplace else 2 * own * m)
+        y[g], z[g] = m / (unit + abs(m)), v / (square + abs(v))
+    i = np.uint64(0)
+    for g in range(np.uint64(grid.size)):
+        while i < np.uint64(grid.size - 2) and above[i + np.uint64(1)] < grid[g]:
+            i += np.uint64(1)
+        j = i + np.uint64(1)
+        part = min(max((grid[g] - above[i]) / (above[j] - above[i]), 0.0), 1.0)
+        means[g], variances[g] = y[i] + (y[j] - y[i]) * part, z[i] + (z[j] - z[i]) * part
+    for g in range(np.uint64(grid.size)):
+        m, v = unit * means[g] / (1 - abs(means[g])), square * variances[g] / (1 - abs(variances[g]))
+        width2 = v / (1 + half * v)
+        far2 = m * m + width2
+        bend = own * width2 / (far2 * np.sqrt(far2)) if laplace else 2 * own
         mean[g], variance[g] = m, v / (1 + v * bend)

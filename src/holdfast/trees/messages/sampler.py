@@ -33,9 +33,9 @@ from holdfast.trees.tickets.many import Many
 
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
-#: How often trees of a table are drawn again, and outputs in all, before they are drawn in plain numpy: far bounds,
-#: which compiled messages leave out, are then broken too often.
-PATIENCE, MOST_AGAIN = 40, 4_000_000
+#: How often trees of a table are drawn again before they are drawn in plain numpy, which takes longer than all of that:
+#: far bounds, which compiled messages leave out, are then broken too often.
+PATIENCE = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +138,14 @@ class Sampler(Owner):
     def _draw_again(self, noise: Ints, rejected: set[int], keys: Keys, row: int) -> None:
         """Draw the rejected trees of one table until none is: the others are independent of them and stay.
 
-        One time is nearly always enough. After many, whose number sizes decide, they are drawn in plain numpy, which
-        leaves no bound out: every attempt has the same law, if it is accepted.
+        One time is nearly always enough. After many they are drawn in plain numpy, which leaves no bound out: every
+        attempt has the same law, if it is accepted.
         """
-        attempt, most = 0, max(2, min(PATIENCE, MOST_AGAIN // self.forest.n))
+        attempt = 0
         while rejected:
             attempt += 1
             again, once_more = np.zeros((self.forest.n, 1), dtype=np.int64), set[int]()
-            if attempt > most and self.at_roots is None and reaches(self.forest, self.law):
+            if attempt > PATIENCE and self.at_roots is None and reaches(self.forest, self.law):
                 plain = PlainSampler(self.forest, self.law, self.low, self.high)
                 again[:, 0] = plain.draw(1, keys.at("plain", row))[0]
             else:

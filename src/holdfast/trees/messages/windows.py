@@ -67,7 +67,7 @@ def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: A
             held, _ = _cost(further, other_v, other_bend, 0.0)
             if more + held >= need:  # between the two, where the pull grows evenly
                 low, high = 0.0, length
-                for _ in range(24):
+                for _ in range(12):
                     x = (low + high) / 2
                     held, _ = _cost(d + x, other_v, other_bend, 0.0)
                     if cost + x * (pull + x * (harder - pull) / (2 * length)) + held >= need:

@@ -16,8 +16,8 @@ from holdfast.arrays import Floats, Ints, compiled
 from holdfast.compiler import put
 from holdfast.trees.messages.parcels import prefixes
 from holdfast.trees.messages.passes import retilted
-from holdfast.trees.messages.steps import HIGH, LOW, weigh
 from holdfast.trees.plain.marginals import TIE
+from holdfast.trees.steps.ends import HIGH, LOW, weigh
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.
 NEGLIGIBLE = 1e-16

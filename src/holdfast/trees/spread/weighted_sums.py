@@ -22,9 +22,9 @@ from holdfast.progress import Progress
 from holdfast.randomness import seeded
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
-from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.plain.message import ANY, HARD, NOTHING, End, Message
 from holdfast.trees.plain.sums import Share, Way, convolved, joined
+from holdfast.trees.steps.ends import HIGH, LOW
 
 #: Totals that bend and differ, and about how many places their parts' messages have, in a sum that is not simulated:
 #: some minutes.

@@ -1,8 +1,8 @@
-"""Compiled steps that add one leaf to a message, with proved bounds on the relative error.
+"""A Laplace leaf added to a message in compiled doubles, with a proved bound on the relative error.
 
-A Laplace leaf is added by two recursions, one for noise of 0 and more and one for noise below 0, which the geometric
-tails of the message start; what the leaf's bounds cut off is taken away, or the sum is put together without it. A
-Gaussian leaf is a short message of its own. What a message is: steps.py. Proofs: docs/theory/exact-trees.md.
+Two recursions, one for noise of 0 and more and one for noise below 0, are started by the geometric tails of the message
+(ends.py); what the leaf's bounds cut off is taken away, or the sum is put together without it. Proofs:
+docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -13,37 +13,25 @@ import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
 from holdfast.compiler import put
-from holdfast.trees.messages.steps import BESIDE, HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extend
+from holdfast.trees.steps.ends import ROUNDING, SMALLEST
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
-CUT_OFF = 0.99
-HARDLY = 1e-17
-#: How many σ a Gaussian leaf is written out first.
-NEARLY_ALL = 9.0
+CUT_OFF, HARDLY = 0.8, 1e-16
 #: No bound on a leaf.
 ENDLESS = 2**62
 
 
 @compiled(inner=True, fastmath={"contract"}, **BORROWED)
-def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
-    """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
+def _fall(room: Any, size: Any, stop: Any, alpha: Any, falling: Any) -> Any:
+    """With x = room[:size], put T(i) = Σ α^j·x[i+j] over j ≥ 0 into room[2·size + i], from the end down to `stop`.
 
-    Given are these sums beyond the ends. Four places at a time: only the last one waits for the four before it.
+    Given is this sum beyond the end. Four places at a time: only the last one waits for the four before it.
     """
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)  # unsigned: signed ones are checked
     second, third, fourth = alpha * alpha, alpha * alpha * alpha, (alpha * alpha) * (alpha * alpha)
-    up, down, whole = np.uint64(size), np.uint64(2 * size), np.uint64(size // 4 * 4)
-    for i in range(np.uint64(0), whole, four):
-        a = room[i]
-        b = room[i + one] + alpha * a
-        c = room[i + two] + alpha * b
-        d = room[i + three] + alpha * c
-        room[up + i] = a + alpha * rising
-        room[up + i + one] = b + second * rising
-        room[up + i + two] = c + third * rising
-        rising = d + fourth * rising
-        room[up + i + three] = rising
-        j = up - four - i
+    down, places = np.uint64(2 * size), np.uint64(size - stop)
+    for i in range(np.uint64(0), places // four * four, four):
+        j = np.uint64(size) - four - i
         d = room[j + three]
         c = room[j + two] + alpha * d
         b = room[j + one] + alpha * c
@@ -53,13 +41,38 @@ def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
         room[down + j + one] = b + third * falling
         falling = a + fourth * falling
         room[down + j] = falling
-    for i in range(whole, up):
-        rising = rising * alpha + room[i]
-        room[up + i] = rising
-        j = up - one - i
+    for i in range(places // four * four, places):
+        j = np.uint64(size) - one - i
         falling = falling * alpha + room[j]
         room[down + j] = falling
-    return rising, falling
+    return falling
+
+
+@compiled(inner=True, fastmath={"contract"}, **BORROWED)
+def _rise(room: Any, size: Any, alpha: Any, rising: Any, out: Any, count: Any, shift: Any, factor: Any) -> Any:
+    """Put U = Σ α^j·x[i−j] over j ≥ 0, plus a factor times T one place further, into `out`, for i from `shift` on.
+
+    Given is U before the first place, returned that at the last; x and T as in `_fall`.
+    """
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    second, third, fourth = alpha * alpha, alpha * alpha * alpha, (alpha * alpha) * (alpha * alpha)
+    x, above, whole = np.uint64(shift), np.uint64(2 * size + shift + 1), np.uint64(count) // four * four
+    for i in range(x):
+        rising = rising * alpha + room[i]
+    for i in range(np.uint64(0), whole, four):
+        a = room[x + i]
+        b = room[x + i + one] + alpha * a
+        c = room[x + i + two] + alpha * b
+        d = room[x + i + three] + alpha * c
+        out[i] = a + alpha * rising + factor * room[above + i]
+        out[i + one] = b + second * rising + factor * room[above + i + one]
+        out[i + two] = c + third * rising + factor * room[above + i + two]
+        rising = d + fourth * rising
+        out[i + three] = rising + factor * room[above + i + three]
+    for i in range(whole, np.uint64(count)):
+        rising = rising * alpha + room[x + i]
+        out[i] = rising + factor * room[above + i]
+    return rising
 
 
 @compiled(inner=True, fastmath={"contract"}, **BORROWED)
@@ -178,10 +191,10 @@ def _mirrored(out: Any, room: Any, size: Any, count: Any, powers: Any, bound: An
 
 @compiled(inner=True, **BORROWED)
 def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo: Any) -> Any:
-    """Put the sums over noise of 0 and more into `out`; return the roundings, infinite where there is no sum.
+    """Put the sums over noise from 0 to a bound into `out`; return the roundings, infinite where there is no sum.
 
     `spread` is the size of the windows together, and how many places of the result begin where; `leaf` holds weights
-    and the upper bound; `tail_up` is the sum beyond the end.
+    and the bound; `tail_up` is the sum beyond the end.
     """
     size, count, shift = spread
     powers, b_hi = leaf
@@ -190,15 +203,15 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
         _put(out, count, room, shift)
         return 0.0
     top = shift + count - 1
-    cut = 0.0 if q_lo < 1.0 else 1.0
-    if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
+    cut = 1.0
+    if q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
+        sums = room[size : 2 * size]
+        if not _rise(room, size, alpha, tail_up, sums, top + 1, 0, 0.0) < np.inf:
+            return np.inf
         end = top - b_hi - 1
-        cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
-        whole = room[size + top]
-        cut = cut / whole if whole >= SMALLEST else 1.0
+        cut = powers[b_hi] * alpha * (sums[end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
+        cut = cut / sums[top] if sums[top] >= SMALLEST else 1.0
     if cut > CUT_OFF:
-        if b_hi == ENDLESS:
-            return np.inf  # the sum has no end
         return _mirrored(out, room, top + 1, count, powers, b_hi, r_lo)
     _put(out, count, room, size + shift)
     above = _recursion(room[size + top], room[top], size + q_lo / (1 - q_lo))
@@ -217,34 +230,77 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
 
 
 @compiled(inner=True, **BORROWED)
-def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) -> Any:
-    """Add the sums over noise below 0 to `out`, as `_noise_above` puts those above; the bound is counted downwards."""
+def _share(room: Any, size: Any, place: Any, powers: Any, n: Any, tail_down: Any, r_hi: Any) -> Any:
+    """The share of T one place above a place that lies beyond n more: what a bound takes away from noise below 0."""
+    end = place + 1 + n
+    rest = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
+    whole = room[2 * size + place + 1]
+    return rest / whole if whole >= SMALLEST else 1.0
+
+
+@compiled(inner=True, **BORROWED)
+def _first_kept(room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) -> Any:
+    """The first place of the result at which at most `CUT_OFF` is taken away from noise below 0, and that share."""
+    size, count, shift = spread
+    powers, n = leaf
+    if n == 0:
+        return 0, 0.0
+    if not powers[1] * r_hi < 1.0:
+        return count, 1.0
+    if n == ENDLESS:
+        return 0, 0.0
+    cut = _share(room, size, shift, powers, n, tail_down, r_hi)  # it falls from place to place
+    if cut <= CUT_OFF:
+        return 0, cut
+    low, high, least = 0, count, 1.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        cut = _share(room, size, shift + middle, powers, n, tail_down, r_hi)
+        if cut <= CUT_OFF:
+            high, least = middle, cut
+        else:
+            low = middle
+    return high, least
+
+
+@compiled(inner=True, **BORROWED)
+def _noise_below(
+    out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any, near: Any, cut: Any, added: Any
+) -> Any:
+    """Add the sums over noise below 0, up to a bound that is counted downwards, to `out`; return the roundings.
+
+    From the place `near` on, the share that the bound takes away is at most `cut`; `added` says whether the sums
+    without a bound are already there.
+    """
     size, count, shift = spread
     powers, n = leaf
     alpha, q_hi = powers[1], powers[1] * r_hi
     if n == 0:
         return 0.0
-    cut = 0.0 if q_hi < 1.0 else 1.0
-    if n < ENDLESS and q_hi < 1.0:  # largest at the first place
-        end = shift + 1 + n
-        cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
-        whole = room[2 * size + shift + 1]
-        cut = cut / whole if whole >= SMALLEST else 1.0
-    if cut > CUT_OFF:
-        return np.inf if n == ENDLESS else _window(room, shift, size, powers, n, r_hi, out, count)
-    _add(out, 0, count, alpha, room, 2 * size + shift + 1)
-    below = _recursion(room[2 * size + shift + 1], room[shift + 1], size + q_hi / (1 - q_hi))
-    if cut > HARDLY:
+    below = 0.0
+    if near < count:
+        if not added:
+            _add(out, near, count, alpha, room, 2 * size + shift + near + 1)
+        place = shift + near + 1
+        below = _recursion(room[2 * size + place], room[place], size + q_hi / (1 - q_hi))
+    if cut > HARDLY and near < count:
         factor = powers[n] * alpha
-        stop = min(max(size - shift - 1 - n, 0), count)
-        _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
+        stop = min(max(size - shift - 1 - n, near), count)
+        _add(out, near, stop, -factor, room, 2 * size + shift + near + 1 + n)
         rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
-        for i in range(stop, count):
-            out[i] -= rest
-            if rest <= HARDLY * out[i]:
+        for i in range(np.uint64(stop), np.uint64(count)):
+            left = out[i] - rest
+            out[i] = left
+            if rest <= HARDLY * left:
                 break
             rest *= r_hi
         below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
+    if near > 0:  # last: it needs the room of the sums
+        if n == ENDLESS:
+            return np.inf
+        end = min(shift + near + n, size)  # beyond, nothing is asked for
+        sums = _window(room, shift, end, powers, n, r_hi if end == size else 0.0, out, near)
+        below = max(below, sums)
     return below
 
 
@@ -285,116 +341,23 @@ def add_leaf(
     # sums over all noise of 0 and more, and of 0 and less, beyond the ends and then at every place
     tail_up = room[0] * (r_lo / (1 - q_lo)) if q_lo < 1.0 else 0.0
     tail_down = room[size - 1] * (r_hi / (1 - q_hi)) if q_hi < 1.0 else 0.0
-    rising, falling = _runs(room, size, alpha, tail_up, tail_down)
-    if not (rising < np.inf and falling < np.inf):
+    if not _fall(room, size, shift + 1, alpha, tail_down) < np.inf:
         return np.inf  # doubles do not hold the sums
-    spread = (size, count, shift)
-    above = _noise_above(out, room, spread, (powers, b_hi), tail_up, r_lo)
-    if np.isinf(above):
-        return np.inf
-    below = _noise_below(out, room, spread, (powers, -b_lo), tail_down, r_hi)
+    spread, leaf = (size, count, shift), (powers, -b_lo)
+    near, cut = _first_kept(room, spread, leaf, tail_down, r_hi)
+    free, together = b_hi == ENDLESS, False
+    if free:
+        if not q_lo < 1.0:
+            return np.inf  # the sum has no end
+        together = near == 0 and b_lo < 0
+        rising = _rise(room, size, alpha, tail_up, out, count, shift, alpha if together else 0.0)
+        above = _recursion(rising, room[shift + count - 1], size + q_lo / (1 - q_lo))
+        if not rising < np.inf:
+            return np.inf
+    else:
+        above = _noise_above(out, room, spread, (powers, b_hi), tail_up, r_lo)
+        if np.isinf(above):
+            return np.inf
+    below = _noise_below(out, room, spread, leaf, tail_down, r_hi, near, cut, together)
     # np.maximum: where one of them is not a number, neither is the error
     return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
-
-
-@compiled(**BORROWED)
-def leaf_leans(
-    f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
-) -> Any:
-    """As `_leans` of passes.py, for the upper or lower tail of f and one leaf; a bound."""
-    longest = powers.size - 1
-    far, previous = 0.0, 0.0
-    term = f[hi - lo] if up else f[0]
-    away = s - hi if up else lo - s  # noise that leads to the end of the window, counted outwards
-    least, most = (b_lo, b_hi) if up else (-b_hi, -b_lo)
-    d = 0
-    while True:
-        d += 1
-        term *= r
-        b = away - d
-        if b < least or (b < -longest and not laplace):
-            return 1.01 * far
-        if b > most or (b > longest and not laplace):
-            continue
-        more = d * term * (powers[abs(b)] if abs(b) <= longest else powers[1] ** np.float64(abs(b)))
-        far += more
-        if not far < np.inf or d > 1 << 22:
-            return np.inf
-        # terms are log-concave in d: beyond, they fall at least as fast as here
-        ratio = more / previous if previous > 0.0 else 1.0
-        if ratio < 1.0 and more * ratio < 1e-2 * far * (1 - ratio):
-            return 1.05 * far
-        if more == 0.0 and far > 0.0:
-            return 1.05 * far
-        previous = more
-
-
-@compiled(inner=True, **BORROWED)
-def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
-    """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
-
-    What is right stands at the front of `out`. `leaf` holds weights and bounds, `message` values, window and ratios.
-    """
-    powers, low, high = leaf
-    f, lo, hi, r_lo, r_hi = message
-    if laplace:
-        return out_lo, out_hi, add_leaf(f, lo, hi, r_lo, r_hi, powers, low, high, out, out_lo, out_hi, room)
-    return _gaussian_onto(leaf, message, hard, out, out_lo, out_hi, room)
-
-
-@compiled(inner=True)
-def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
-    """As `leaf_onto`, for a Gaussian leaf."""
-    powers, low, high = leaf
-    f, lo, hi, r_lo, r_hi = message
-    longest = powers.size - 1
-    good_lo, good_hi, error = out_lo, out_lo - 1, np.inf
-    usual = min(np.int64(NEARLY_ALL * np.sqrt(-0.5 / np.log(powers[1]))) + 4, longest)
-    for most in (usual, longest):  # nearly always the first is enough
-        b_lo, b_hi = max(low, -most), min(high, most)
-        b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
-        extra = most + max(lo - out_lo, out_hi - hi, 0)
-        size, places = hi - lo + 1 + 2 * (extra + BESIDE), b_hi - b_lo + 1 + 2 * BESIDE
-        if room.size < size + places:
-            room = np.empty(size + places)
-        wide, kernel = room[:size], room[size : size + places]
-        below, above = extend(f, lo, hi, r_lo, r_hi, extra, wide)
-        kernel[:] = 0.0
-        for b in range(b_lo, b_hi + 1):
-            kernel[BESIDE + b - b_lo] = powers[abs(b)]
-        one, other = (kernel, b_lo, b_hi, b_hard), (wide, lo - below, hi + above, hard)
-        good_lo, good_hi, error = add_piece(one, other, out, out_lo, out_hi)
-        if good_lo == out_lo and good_hi == out_hi:
-            break
-    if good_lo > good_hi:
-        return out_lo, out_hi, np.inf
-    if good_lo > out_lo:
-        for s in range(good_lo, good_hi + 1):
-            out[s - good_lo] = out[s - out_lo]
-    return good_lo, good_hi, error
-
-
-@compiled(inner=True, **BORROWED)
-def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, final: Any) -> Any:
-    """Keep to sums that hardly use a tail without room; return them and the mean distance."""
-    f, lo, hi, r_lo, r_hi = message
-    powers = kit.weights[kit.leaf_law[q]]
-    b_lo, b_hi = kit.leaf_low[q], kit.leaf_high[q]
-    start = first
-    error = 0.0
-    for side in range(2):
-        if not leaning & (HIGH if side else LOW):
-            continue
-        added = 0.0
-        for _ in range(TRIMS):
-            s = final if side else first
-            far = leaf_leans(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
-            added = 1.1 * far / out[s - start]
-            if added <= LEANING or final - first < 16:
-                break
-            if side:
-                final -= max(4, (final - first) // 32)
-            else:
-                first += max(4, (final - first) // 32)
-        error += added
-    return first, final, error
