@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.randomness import Keys
-from holdfast.trees.messages.messages import Messages
+from holdfast.trees.messages.messages import NEED_INSIDE, Messages
 from holdfast.trees.messages.outlook import learned
 from holdfast.trees.messages.parcels import Shelf
 from holdfast.trees.messages.responses import Known
@@ -42,6 +42,7 @@ class Part(Sampler):
     """The conditional law of the noise below some roots, for given totals of these; `pull` is the slope at each."""
 
     pull: Floats | None = None
+    need_inside: float = NEED_INSIDE + 3.0  # what one part rejects, a whole of many is drawn again for
 
     @cached_property
     def messages(self) -> Messages:

@@ -232,4 +232,4 @@ def add_piece(one: Any, other: Any, out: Any, lo: Any, hi: Any) -> Any:
         previous, s = top, t + 1
         if (s - lo) % _GROUP == 0:
             wide = _GROUP
-    return good_lo, good_hi, worst + ROUNDING / 2 * (longest + 80)
+    return good_lo, good_hi, worst + ROUNDING / 2 * (longest + 88)

@@ -299,7 +299,7 @@ def _noise_below(
         if n == ENDLESS:
             return np.inf
         end = min(shift + near + n, size)  # beyond, nothing is asked for
-        sums = _window(room, shift, end, powers, n, r_hi if end == size else 0.0, out, near)
+        sums = _window(room, shift, end, powers, n, r_hi, out, near)
         below = max(below, sums)
     return below
 
