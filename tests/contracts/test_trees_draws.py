@@ -2,12 +2,15 @@
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.randomness import Keys
+from holdfast.trees.messages import messages
+from holdfast.trees.messages import sampler as sampler_module
 from holdfast.trees.messages.outlook import learned
 from holdfast.trees.messages.parcels import empty_shelf
 from holdfast.trees.messages.windows import within
@@ -311,3 +314,38 @@ def test_where_nothing_is_free_all_noise_is_0():
 def test_windows_are_kept_to_what_is_possible(guess, possible, window):
     """Guesses have no end where nothing bends a total."""
     assert within(*guess, *possible) == window
+
+
+def test_messages_that_have_no_sum_are_not_drawn_from():
+    """Tiny noise leads guesses astray: far out, the message of one part rose faster than that of the other fell."""
+    parents = np.array([-1, 0, 0, 0, 0] + [1] * 6 + [2] * 3 + [3] * 7 + [4] * 4)
+    counts = np.array([0, 0, 14, 97, 0, 22, 0, 0, 64, 38, 0, 0, 8, 77, 0, 0, 0, 18, 0, 0])
+    low = np.concatenate([np.full(5, -NONE), -counts])
+    drawn = sampler(parents, "gaussian", 0.3, low)._draw(3, hf.seeded(1))
+    assert sums_up(parents, drawn)
+    assert (drawn >= low).all()
+
+
+@pytest.mark.parametrize(("rejections", "plain"), [(3, 0), (4, 1)])
+def test_plain_numpy_draws_only_after_many_rejections(rejections, plain, monkeypatch):
+    made, attempts, asked = sampler(CITY, "laplace", 3.0), [], []
+    finished, in_plain = sampler_module._Drawing.finished, sampler_module.PlainSampler.draw
+
+    def rejecting(drawing):
+        attempts.append(drawing.place[2])
+        return {0: {int(made.ready.trees[0])}} if len(attempts) <= rejections else finished(drawing)
+
+    monkeypatch.setattr(sampler_module, "PATIENCE", 3)
+    monkeypatch.setattr(sampler_module._Drawing, "finished", rejecting)
+    monkeypatch.setattr(sampler_module.PlainSampler, "draw", lambda *given: asked.append(1) or in_plain(*given))
+    assert sums_up(np.array(CITY), made._draw(1, hf.seeded(4)))
+    assert attempts == [0, 1, 2, 3]
+    assert len(asked) == plain
+
+
+def test_windows_inside_parcels_of_more_than_a_nation_miss_no_more_totals():
+    def rarity(n):
+        return messages._rarity(SimpleNamespace(need_inside=14.0, forest=SimpleNamespace(n=n)))
+
+    assert rarity(1) == rarity(messages.NATION) == 14.0
+    assert rarity(10 * messages.NATION) == pytest.approx(14.0 + np.log(10))

@@ -18,6 +18,9 @@ from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
 from holdfast.trees.steps.ends import HIGH, LEANING, LOW, ROUNDING, TRIMS, finish, weigh
 from holdfast.trees.steps.joining import BESIDE, add_piece, extended
 
+#: Messages are summed where terms far out fall at least so fast.
+SUMMED = 1 - 1e-9
+
 
 @compiled(inline="always")
 def leaf_excess(weights: Any) -> Any:
@@ -183,6 +186,9 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], extra_a)
     other, other_lo, other_hi = extended(g, to.lo[b], to.hi[b], to.r_lo[b], to.r_hi[b], extra_b)
     fresh = retilted(other[BESIDE:], other_lo, other_hi, to.tilt[a] - to.tilt[b])
+    steeper = np.exp(to.tilt[a] - to.tilt[b])  # where one part goes up and the other down without end, there is no sum
+    if not max(to.r_hi[a] * (to.r_lo[b] / steeper), to.r_lo[a] * (to.r_hi[b] * steeper)) < SUMMED:
+        return False
     first = max(first, plus(pieces.lowest[a], pieces.lowest[b], -LARGEST), pieces.low[k])
     final = min(final, plus(pieces.highest[a], pieces.highest[b], LARGEST), pieces.high[k])
     if first > final:
