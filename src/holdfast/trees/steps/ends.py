@@ -53,6 +53,15 @@ def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
     return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
+@compiled(inner=True, **BORROWED)
+def _scaled(values: Any, start: Any, stop: Any, step: Any, factor: Any, by: Any) -> Any:
+    """Multiply values from one place to before another by factor·by, factor·by², …; return the last one."""
+    for i in range(start, stop, step):
+        factor *= by
+        values[i] *= factor if factor > SMALLEST else 0.0
+    return factor
+
+
 @compiled(**BORROWED)
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
@@ -83,14 +92,13 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
         return np.inf
     falling_up, rising_up = np.exp(tilt - own), np.exp(tilt + own)
     falling_down, rising_down = np.exp(-tilt - own), np.exp(-tilt + own)
-    factor = 1.0
-    for s in range(middle + 1, hi + 1):
-        factor *= falling_up if s > 0 else rising_up
-        values[s - lo] *= factor if factor > SMALLEST else 0.0
-    factor = 1.0
-    for s in range(middle - 1, lo - 1, -1):
-        factor *= falling_down if s < 0 else rising_down
-        values[s - lo] *= factor if factor > SMALLEST else 0.0
+    # places beyond 0, and before it, one after the other: a choice at each place would make both powers there
+    turn = min(max(middle, 0), hi) + 1
+    factor = _scaled(values, middle + 1 - lo, turn - lo, 1, 1.0, rising_up)
+    _scaled(values, turn - lo, hi + 1 - lo, 1, factor, falling_up)
+    turn = max(min(middle, 0), lo) - 1
+    factor = _scaled(values, middle - 1 - lo, turn - lo, -1, 1.0, rising_down)
+    _scaled(values, turn - lo, -1, -1, factor, falling_down)
     return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
 
 

@@ -264,6 +264,25 @@ def _first_kept(room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) ->
 
 
 @compiled(inner=True, **BORROWED)
+def _take_away(out: Any, start: Any, stop: Any, rest: Any, r: Any) -> None:
+    """Take rest, rest·r, rest·r², … away from places on, until it hardly counts; four at a time."""
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    fourth = (r * r) * (r * r)
+    a, b, c, d = rest, rest * r, rest * (r * r), rest * (r * r * r)
+    i, places = np.uint64(start), np.uint64(max(stop - start, 0))
+    for _ in range(places // np.uint64(4)):
+        last = out[i + three] - d
+        out[i], out[i + one], out[i + two], out[i + three] = out[i] - a, out[i + one] - b, out[i + two] - c, last
+        if d <= HARDLY * last:
+            return
+        a, b, c, d = a * fourth, b * fourth, c * fourth, d * fourth
+        i += np.uint64(4)
+    for j in range(i, np.uint64(max(stop, start))):
+        out[j] -= a
+        a *= r
+
+
+@compiled(inner=True, **BORROWED)
 def _noise_below(
     out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any, near: Any, cut: Any, added: Any
 ) -> Any:
@@ -288,12 +307,7 @@ def _noise_below(
         stop = min(max(size - shift - 1 - n, near), count)
         _add(out, near, stop, -factor, room, 2 * size + shift + near + 1 + n)
         rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
-        for i in range(np.uint64(stop), np.uint64(count)):
-            left = out[i] - rest
-            out[i] = left
-            if rest <= HARDLY * left:
-                break
-            rest *= r_hi
+        _take_away(out, stop, count, rest, r_hi)
         below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
     if near > 0:  # last: it needs the room of the sums
         if n == ENDLESS:
