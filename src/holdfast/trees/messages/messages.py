@@ -164,6 +164,7 @@ class Messages(Owner):
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
             found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+        found.place()
         return found, pulled
 
     @property

@@ -24,8 +24,9 @@ from holdfast.trees.messages.windows import (
     Windows,
     bends_upward,
     slopes_downward,
-    together,
+    slopes_together,
     windows_downward,
+    windows_together,
 )
 
 #: What runs a task on slices of some items.
@@ -64,10 +65,10 @@ class Prospect:
         self, pieces: Pieces, levels: list[Ints], leaves: Leaves, laws: Laws, need: float, over: Over,
         more: Floats | None = None, pull: Floats | None = None,
     ) -> None:  # fmt: skip
-        """Guess windows beyond which totals lie with a probability of about e^{−need}; `over` runs tasks on slices.
+        """Guess slopes; `place` guesses windows beyond which totals lie with a probability of about e^{−need}.
 
-        `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the slope from above at every piece
-        that is a root (None: 0).
+        `over` runs tasks on slices, `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the
+        slope from above at every piece that is a root (None: 0).
         """
         grid = slopes(laws, 8, more is None)
         if more is not None:
@@ -129,6 +130,7 @@ class Prospect:
         self._new += weighed.size
         if WORTH * self._new >= sum(above.size for above in self.heights[height + 1 :]):
             self._guess(height)
+            self.place(height)
             self._new = 0
 
     def forget(self) -> None:
@@ -136,23 +138,33 @@ class Prospect:
         self._responses, self._followed = None, None
 
     def _guess(self, known: int) -> None:
+        """Guess slopes, from which it is seen whether windows guessed from them will do."""
         pieces, laws, responses, followed = self._pieces, self._laws, self._responses, self._followed
         assert responses is not None
         assert followed is not None
-        *leaf, steep = self._leaf
-        weight = laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))
+        *leaf, _ = self._leaf
         for kinds in self.heights[known + 1 :]:
-            self._over(lambda some: upward(some, pieces, tuple(leaf), weight[:2], *self._grid, responses), kinds)
-        upwards = self._levels[known + 1 :]
-        for level in reversed(upwards):
+            self._over(
+                lambda some: upward(some, pieces, tuple(leaf), (laws.rate, laws.laplace), *self._grid, responses), kinds
+            )
+        for level in reversed(self._levels[known + 1 :]):
             self._over(lambda some: slopes_downward(some, pieces, *self._grid, responses, known, followed), level)
+        slopes_together(pieces, known, followed, self.outlook)
+
+    def place(self, known: int = -1) -> None:
+        """Guess windows from the slopes."""
+        pieces, laws, responses, followed = self._pieces, self._laws, self._responses, self._followed
+        assert responses is not None
+        assert followed is not None
+        weight, steep = (laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))), self._leaf[2]
+        upwards = self._levels[known + 1 :]
         for level in upwards:
             self._over(lambda some: bends_upward(some, pieces, steep, weight, followed), level)
         held, found = (np.empty(pieces.size), np.empty((pieces.size, 2, 3))), Windows.empty(pieces.size)
         asked = weight, responses.mean, self._grid[0], self._need, self._rough, followed
         for level in reversed(upwards):
             self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
-        together(pieces, known, followed, found, self.outlook)
+        windows_together(pieces, known, found, self.outlook)
 
 
 @compiled

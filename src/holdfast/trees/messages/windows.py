@@ -302,27 +302,38 @@ def windows_downward(
 
 
 @compiled(**BORROWED)
-def together(pieces: Any, known: Any, followed: Any, found: Any, outlook: Any) -> None:
-    """Windows and tilts of kinds higher than `known`: a kind's window holds those of all its pieces."""
-    low, high, centre, spread = outlook.low, outlook.high, followed.centre, followed.spread
+def slopes_together(pieces: Any, known: Any, followed: Any, outlook: Any) -> None:
+    """Slopes and means of kinds higher than `known`: the least and the largest slope below of all its pieces."""
+    centre, spread, below = followed.centre, followed.spread, outlook.below
     for k in range(pieces.law.size):
         if pieces.height[k] > known:
-            low[k], high[k], outlook.rest[k] = LARGEST, -LARGEST, 0.0
-            outlook.hold[k] = np.inf
-            outlook.below[k, 0], outlook.below[k, 1] = np.inf, -np.inf
+            below[k, 0], below[k, 1] = np.inf, -np.inf
+    for p in range(pieces.kind.size - 1, -1, -1):
+        k = pieces.kind[p]
+        if pieces.height[k] <= known:
+            continue
+        outlook.tilt[k], outlook.centre[k] = followed.slope[p], centre[p]
+        below[k, 0], below[k, 1] = min(below[k, 0], followed.below[p]), max(below[k, 1], followed.below[p])
+        a, b = pieces.left[p], pieces.right[p]
+        if b >= 0:
+            outlook.share[k] = spread[a] / (spread[a] + spread[b])
+            outlook.left_mean[k] = centre[a]
+
+
+@compiled(**BORROWED)
+def windows_together(pieces: Any, known: Any, found: Any, outlook: Any) -> None:
+    """Windows of kinds higher than `known`: a kind's window holds those of all its pieces."""
+    low, high, rest, hold = outlook.low, outlook.high, outlook.rest, outlook.hold
+    for k in range(pieces.law.size):
+        if pieces.height[k] > known:
+            low[k], high[k], rest[k] = LARGEST, -LARGEST, 0.0
+            hold[k] = np.inf
     for p in range(pieces.kind.size - 1, -1, -1):
         k = pieces.kind[p]
         if pieces.height[k] <= known:
             continue
         low[k], high[k] = min(low[k], found.low[p]), max(high[k], found.high[p])
-        outlook.tilt[k], outlook.centre[k] = followed.slope[p], centre[p]
-        outlook.below[k, 0] = min(outlook.below[k, 0], followed.below[p])
-        outlook.below[k, 1] = max(outlook.below[k, 1], followed.below[p])
-        outlook.rest[k] = max(outlook.rest[k], found.rest[p])
+        rest[k] = max(rest[k], found.rest[p])
         for side in range(2):
-            if found.hold[p, side, 0] < outlook.hold[k, side, 0]:
-                put(found.hold[p, side], outlook.hold[k, side])
-        a, b = pieces.left[p], pieces.right[p]
-        if b >= 0:
-            outlook.share[k] = spread[a] / (spread[a] + spread[b])
-            outlook.left_mean[k] = centre[a]
+            if found.hold[p, side, 0] < hold[k, side, 0]:
+                put(found.hold[p, side], hold[k, side])
