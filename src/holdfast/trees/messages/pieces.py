@@ -158,13 +158,14 @@ def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
 @compiled(inner=True, **BORROWED)
 def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place, one after the other."""
+    one: Any = np.uint64(1)  # unsigned: signed places are checked each time
     for i in range(np.uint64(first + 1), np.uint64(last)):
         value = values[i]
         key = keys[value]
-        j = i
-        while j > np.uint64(first) and keys[values[j - np.uint64(1)]] > key:
-            values[j] = values[j - np.uint64(1)]
-            j -= np.uint64(1)
+        j: Any = i
+        while j > np.uint64(first) and keys[values[j - one]] > key:
+            values[j] = values[j - one]
+            j -= one
         values[j] = value
 
 
