@@ -31,7 +31,7 @@ from holdfast.trees.steps.ends import HIGH, LOW
 MOST_JOINED, MOST_PLACES = 400_000, 4e8
 #: Messages of alike leaves end where they are below this share of their largest value.
 FAINT = 1e-15
-#: Array drawn in all and at a time, about; and the least number of draws.
+#: Values drawn in all and at a time, about; and the least number of draws.
 MOST_DRAWN, CHUNK, FEWEST = 1 << 26, 1 << 24, 100
 
 #: Alike leaves: how many of each kind stand together.
