@@ -16,8 +16,18 @@ from holdfast.trees.steps.leaf import leaf_leans
 
 BITS = 200
 FEW = settings(max_examples=40, deadline=None)
-#: Room that steps work in.
-ROOM = np.empty(1 << 14)
+
+
+def unset(size):
+    """Room that a step works in, or writes its result to: what was left there is not read, and so may be no number."""
+    return np.full(size, np.nan)
+
+
+def among_others(values):
+    """The same values between places that are not theirs."""
+    room = unset(values.size + 400)
+    room[200 : 200 + values.size] = values
+    return room[200 : 200 + values.size]
 
 
 def powers_of(scale, longest):
@@ -63,17 +73,17 @@ def test_adding_a_leaf_errs_within_its_bound(message, scale, data):
     powers = powers_of(scale, 450)
     bound = st.sampled_from([0, 1, 2, 5, 17, 40, 400, ENDLESS])
     b_lo, b_hi = -data.draw(bound), data.draw(bound)
-    out_lo = lo + data.draw(st.integers(-12, 3))
+    out_lo = lo + data.draw(st.integers(-12, 12))
     out_hi = out_lo + data.draw(st.integers(0, values.size + 12))
     # a sum without end is refused; one that hardly falls is too long to check here
     if (b_hi == ENDLESS and powers[1] * r_lo >= 1) or (b_lo == -ENDLESS and powers[1] * r_hi >= 1):
         assert not add_leaf(
-            values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, np.empty(out_hi - out_lo + 1), out_lo, out_hi, ROOM
+            values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, unset(out_hi - out_lo + 1), out_lo, out_hi, unset(1 << 14)
         ) < np.inf  # fmt: skip
         return
     assume(powers[1] * max(r_lo, r_hi) < 0.93 or max(-b_lo, b_hi) < ENDLESS)
-    out = np.empty(out_hi - out_lo + 1)
-    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, ROOM)
+    out = unset(out_hi - out_lo + 1)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, unset(1 << 14))
     with working_precision(BITS):
         alpha = (-arb(1) / scale).exp()
         first, last = max(b_lo, -1_000), min(b_hi, 1_000)
@@ -87,16 +97,39 @@ def test_adding_a_leaf_errs_within_its_bound(message, scale, data):
     assert error < 1e-11
 
 
+@pytest.mark.parametrize("bound", [5, 12, 17])
+def test_what_was_left_in_memory_does_not_reach_a_sum(bound):
+    """The result begins inside the window, and the bound leads below it."""
+    message = np.exp(-(np.arange(-10, 11) ** 2) / 9.0), -10, 10, 0.1, 0.1
+    made = []
+    for left in (0.0, np.nan, np.inf):
+        out = unset(6)
+        error = add_leaf(*message, powers_of(3.0, 450), -2, bound, out, -1, 4, np.full(1 << 14, left))
+        made.append((error, *out))
+    assert np.isfinite(made).all()
+    assert made[0] == made[1] == made[2]
+
+
 @pytest.mark.parametrize("scale", [150.0, 777.0, 1000.5, 1900.0, 2345.5])
 @pytest.mark.parametrize("side", [-1, 1])
 def test_long_recursions_err_more_and_say_so(scale, side):
     """Terms far away were multiplied often by a rounded α: the error grows with their mean distance."""
     n = 4_000
     powers = powers_of(scale, 2)
-    out = np.empty(1)
+    out = unset(1)
     place = n if side > 0 else 0
     error = add_leaf(
-        np.ones(n + 1), 0, n, 0.0, 0.0, powers, *((0, ENDLESS) if side > 0 else (-ENDLESS, 0)), out, place, place, ROOM
+        np.ones(n + 1),
+        0,
+        n,
+        0.0,
+        0.0,
+        powers,
+        *((0, ENDLESS) if side > 0 else (-ENDLESS, 0)),
+        out,
+        place,
+        place,
+        unset(1 << 14),
     )
     with working_precision(BITS):
         alpha = (-arb(1) / scale).exp()
@@ -115,7 +148,7 @@ def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):
     hards = [(LOW if m[2] == 0 else 0) | (HIGH if m[3] == 0 else 0) for m in (one, other)]
     low = one[1] + other[1] + data.draw(st.integers(-6, 6) | st.integers(-120, -60))  # also before all that is there
     high = low + data.draw(st.integers(0, one[0].size + other[0].size))
-    out = np.zeros(high - low + 1)
+    out, f, g = unset(high - low + 1), among_others(f), among_others(g)
     good_lo, good_hi, error = add_piece((f, f_lo, f_hi, hards[0]), (g, g_lo, g_hi, hards[1]), out, low, high)
     with working_precision(BITS):
         far = 700
@@ -143,7 +176,7 @@ def test_places_that_no_sum_reaches_take_nothing_from_the_others(before):
     f, f_lo, f_hi = extended(np.exp(-2.0 * np.abs(np.arange(-20.0, 21.0))), -20, 20, 0.13, 0.13, 30)
     g, g_lo, g_hi = extended(np.exp(-1.9 * np.abs(np.arange(-18.0, 19.0))), -18, 18, 0.14, 0.14, 30)
     low, high = f_lo + g_lo - before, f_hi + g_hi + before
-    out = np.empty(high - low + 1)
+    out = unset(high - low + 1)
     good_lo, good_hi, error = add_piece((f, f_lo, f_hi, 0), (g, g_lo, g_hi, 0), out, low, high)
     assert good_lo < -20
     assert good_hi > 20
@@ -276,7 +309,7 @@ def test_choices_that_are_made_are_right(message, scale, words, data):
         low, high = max(lo, s - 39), min(hi, s + 10)
         if low <= high:
             start = data.draw(st.integers(low, high))
-            room = np.empty(high - low + 1)
+            room = unset(high - low + 1)
             whole = arb(0)
             for a in range(s - 39, s + 11):
                 whole += terms[a]
@@ -292,8 +325,8 @@ def check_a_leaf(message, scale, b_lo, b_hi, out_lo, out_hi, step):
     values, lo, r_lo, r_hi = message
     hi = lo + values.size - 1
     powers = powers_of(scale, 450)
-    out = np.empty(out_hi - out_lo + 1)
-    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, np.empty(1 << 15))
+    out = unset(out_hi - out_lo + 1)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, unset(1 << 15))
     checked = 0
     with working_precision(BITS):
         alpha = (-arb(1) / scale).exp()
@@ -331,6 +364,9 @@ def test_what_a_bound_cuts_off_is_seen_where_the_first_sums_are_no_doubles(side)
 
 
 def test_sums_that_doubles_do_not_hold_are_refused():
-    powers, out = powers_of(2.0, 450), np.empty(600)
+    powers, out = powers_of(2.0, 450), unset(600)
     for b_lo in (0, -3, -400):
-        assert not add_leaf(np.array([1.0, 5.0, 25.0]), 0, 2, 0.0, 5.0, powers, b_lo, 3, out, 0, 599, ROOM) < np.inf
+        assert (
+            not add_leaf(np.array([1.0, 5.0, 25.0]), 0, 2, 0.0, 5.0, powers, b_lo, 3, out, 0, 599, unset(1 << 14))
+            < np.inf
+        )

@@ -357,6 +357,8 @@ def add_leaf(
     tail_down = room[size - 1] * (r_hi / (1 - q_hi)) if q_hi < 1.0 else 0.0
     if not _fall(room, size, shift + 1, alpha, tail_down) < np.inf:
         return np.inf  # doubles do not hold the sums
+    for i in range(np.uint64(shift + 1)):  # `_rise` multiplies them by 0, and what was left there may be no number
+        room[np.uint64(2 * size) + i] = 0.0
     spread, leaf = (size, count, shift), (powers, -b_lo)
     near, cut = _first_kept(room, spread, leaf, tail_down, r_hi)
     free, together = b_hi == ENDLESS, False
