@@ -5,7 +5,9 @@ import pytest
 
 import holdfast as hf
 from holdfast.given.exact import hierarchy
+from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.plain.sampler import PlainSampler
+from samplers import sampler
 
 N = 60
 ONE = np.where(np.arange(N) == 20, 10**6, 0)
@@ -37,6 +39,17 @@ SHAPES = {
 }
 
 
+def levels(n):
+    """One output in one, then six, eighteen and so many."""
+    return np.r_[-1, 0, 1, np.full(6, 2), 3 + np.arange(18) // 3, 9 + np.arange(n) * 18 // n]
+
+
+def test_a_scale_of_a_twentieth_leaves_tails_to_all_messages():
+    """Where windows have one place, series that begin far too high would grow from sum to sum."""
+    tree, noise = mechanism(levels(600), "gaussian", 0.05)
+    assert not noise.simulate(np.zeros(tree.n, dtype=int), 1, rng=hf.seeded(2)).any()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", TABLES)
@@ -51,3 +64,45 @@ def test_a_table_is_drawn_in_few_attempts(name, law, shape, monkeypatch):
     assert (drawn[tree.leaves] >= 0).all()
     assert np.array_equal(drawn, tree.sum_up(drawn[tree.leaves]))
     assert len(attempts) < 10
+
+
+def binary(n):
+    """A binary tree with so many leaves or a few less."""
+    return (np.arange(2 ** (int(np.log2(n)) + 1) - 1) - 1) // 2
+
+
+def unequal(n):
+    """One group with half of all leaves, and others with three."""
+    return np.r_[-1, np.zeros(n // 6 + 1, int), np.ones(n // 2, int), 2 + np.arange(n // 2) % (n // 6)]
+
+
+MIXED = np.random.default_rng(3).random(100_000)
+#: Shapes, laws, scales and counts, drawn from compiled messages in a second or so: plain numpy would take a minute.
+LARGE = {
+    "many leaves below one": (SHAPES["flat"], "gaussian", 6, lambda n: np.ones(n, int)),
+    "the same, Laplace": (SHAPES["flat"], "laplace", 1, lambda n: np.ones(n, int)),
+    "many leaves, half of them empty": (SHAPES["flat"], "laplace", 0.3, lambda n: np.where(MIXED[:n] < 0.5, 0, 5)),
+    "all empty, pulled steeply": (levels, "gaussian", 6, lambda n: np.zeros(n, int)),
+    "windows of a few places": (binary, "laplace", 1, lambda n: np.where(MIXED[:n] < 0.95, 0, 60)),
+    "the same, Gaussian": (binary, "gaussian", 0.3, lambda n: np.where(MIXED[:n] < 0.5, 0, 5)),
+    "windows that learning widens": (binary, "laplace", 30, lambda n: np.zeros(n, int)),
+    "few kinds and much to learn": (unequal, "laplace", 1, lambda n: np.zeros(n, int)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_large_tables_are_drawn_from_compiled_messages(name, monkeypatch):
+    shape, law, scale, counts = LARGE[name]
+    parents = shape(100_000)
+    tree = hf.Hierarchy.from_parents(parents)
+    truth = tree.sum_up(counts(len(tree.leaves)))
+    low = np.full(tree.n, -(2**62))
+    low[tree.leaves] = -truth[tree.leaves]
+    made, attempts, rows = sampler(parents, law, scale, low), [], Sampler._draw_rows
+    monkeypatch.setattr(Sampler, "_draw_rows", lambda self, *some: attempts.append(1) or rows(self, *some))
+    noise = made._draw(1, hf.seeded(5))[0]
+    assert made._plain is None
+    assert len(attempts) < 4
+    assert (noise[tree.leaves] >= low[tree.leaves]).all()
+    assert np.array_equal(noise, tree.sum_up(noise[tree.leaves]))

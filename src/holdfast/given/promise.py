@@ -171,7 +171,7 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
     if price is not None and not _bounds_on_cells(base.query, system):
         price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
     if kind == "laplace":
-        if price is not None:
+        if price is not None and not price.void:  # void: doubles do not hold it
             return [price]
         return [base.pure(2 * loss, because=TWICE, **words)]
     if not integer:

@@ -203,7 +203,7 @@ class Messages(Owner):
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
         lengths = (hi - lo)[asked] + 3
-        _refuse_beyond(int(lengths.sum()))
+        _refuse_beyond(lengths.sum(dtype=np.float64))
         shelf = empty_shelf(lengths)
         for q in np.flatnonzero(asked.any(axis=1)):
             if not make_blocks(self.kit, q, lo, hi, slots, shelf):
@@ -226,10 +226,10 @@ class Messages(Owner):
         if not learns:
             self.prospect.forget()
         lengths = g.high - g.low + 3
-        _refuse_beyond(int(lengths.sum()))
+        _refuse_beyond(lengths.sum(dtype=np.float64))
         _ = self.blocks  # so that threads find them made
         # what is learned may widen windows; memory that is not used is not taken
-        places = int(lengths.sum()) + (2 * int(lengths[p.height > 0].sum()) if learns else 0)
+        places = min(int(lengths.sum()) + (8 * int(lengths[p.height > 0].sum()) if learns else 0), MOST_BYTES // 8)
         shelf = empty_shelf(np.zeros(p.kinds, dtype=np.int64))._replace(values=np.empty(places))
 
         def parcels(kinds: Ints) -> int:
@@ -345,7 +345,7 @@ def _in_slices(
         return list(pool.map(counted, slices))
 
 
-def _refuse_beyond(places: int) -> None:
+def _refuse_beyond(places: float) -> None:
     if places * 8 > MOST_BYTES:
         raise Refused(TOO_WIDE)
 

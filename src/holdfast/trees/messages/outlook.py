@@ -70,7 +70,7 @@ class Prospect:
         `over` runs tasks on slices, `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the
         slope from above at every piece that is a root (None: 0).
         """
-        grid = slopes(laws, 8, more is None)
+        grid = slopes(laws, 8)
         if more is not None:
             grid = np.unique(np.concatenate([grid, more]))
         unit = float(1 / laws.slope.min())
@@ -83,7 +83,7 @@ class Prospect:
         self._pieces, self._levels, self._laws, self._need, self._over = pieces, levels, laws, need, over
         self._rough = more is not None
         self._leaf = (leaf_mean, leaf_variance, steep)
-        self._grid = (grid, unit)
+        self._grid = grid
         kinds, size = pieces.kinds, pieces.size
         self._responses: Responses | None = Responses.empty((kinds, grid.size))
         five = [np.zeros(size) for _ in range(5)]
@@ -117,15 +117,17 @@ class Prospect:
         """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
         assert self._responses is not None
         found = self._responses
-        return self._grid[0], found.mean[kind].astype(np.float64), found.variance[kind].astype(np.float64)
+        return self._grid, found.mean[kind].astype(np.float64), found.variance[kind].astype(np.float64)
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""
-        o, (grid, _) = self.outlook, self._grid
+        o, grid = self.outlook, self._grid
         assert self._responses is not None
         mean, variance = self._responses.mean, self._responses.variance
         kinds = self.heights[height]
-        weighed = kinds[self._pieces.law[kinds] >= 0]  # others answer as the sums of what they are made of
+        is_weighed = self._pieces.law[kinds] >= 0
+        weighed = kinds[is_weighed]
+        self._over(self._answer, kinds[~is_weighed])  # as the sums of what they are made of
         self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), weighed)
         self._new += weighed.size
         if WORTH * self._new >= sum(above.size for above in self.heights[height + 1 :]):
@@ -139,17 +141,19 @@ class Prospect:
 
     def _guess(self, known: int) -> None:
         """Guess slopes, from which it is seen whether windows guessed from them will do."""
-        pieces, laws, responses, followed = self._pieces, self._laws, self._responses, self._followed
-        assert responses is not None
+        pieces, responses, followed = self._pieces, self._responses, self._followed
         assert followed is not None
-        *leaf, _ = self._leaf
         for kinds in self.heights[known + 1 :]:
-            self._over(
-                lambda some: upward(some, pieces, tuple(leaf), (laws.rate, laws.laplace), *self._grid, responses), kinds
-            )
+            self._over(self._answer, kinds)
         for level in reversed(self._levels[known + 1 :]):
-            self._over(lambda some: slopes_downward(some, pieces, *self._grid, responses, known, followed), level)
+            self._over(lambda some: slopes_downward(some, pieces, self._grid, responses, known, followed), level)
         slopes_together(pieces, known, followed, self.outlook)
+
+    def _answer(self, some: Ints) -> None:
+        """Find how some kinds answer to slopes; for what they are made of it is known."""
+        leaf_mean, leaf_variance, _ = self._leaf
+        weight = self._laws.rate, self._laws.laplace
+        upward(some, self._pieces, (leaf_mean, leaf_variance), weight, self._grid, self._responses)
 
     def place(self, known: int = -1) -> None:
         """Guess windows from the slopes."""
@@ -161,7 +165,7 @@ class Prospect:
         for level in upwards:
             self._over(lambda some: bends_upward(some, pieces, steep, weight, followed), level)
         held, found = (np.empty(pieces.size), np.empty((pieces.size, 2, 3))), Windows.empty(pieces.size)
-        asked = weight, responses.mean, self._grid[0], self._need, self._rough, followed
+        asked = weight, responses.mean, self._grid, self._need, self._rough, followed
         for level in reversed(upwards):
             self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
         windows_together(pieces, known, found, self.outlook)
@@ -189,7 +193,7 @@ def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: An
                     continue
                 centre = first * step / mass
                 mean[k, g] = shelf.lo[k] + centre
-                variance[k, g] = max((2 * second * step / mass) * step + centre - centre * centre, 1e-2)
+                variance[k, g] = max((2 * second * step / mass) * step + centre - centre * centre, 1e-9 * centre)
                 first_known, last_known = min(first_known, g), g
         least, most = np.inf, -np.inf
         for g in range(first_known, last_known + 1):

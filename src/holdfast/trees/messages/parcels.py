@@ -133,22 +133,23 @@ def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need
 @compiled(inner=True)
 def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """As `parcel_outlook`, for one slope."""
-    grid, leaf_mean, leaf_variance, leaf_steep, unit = (
-        kit.grid, kit.leaf_mean, kit.leaf_variance, kit.leaf_steep, kit.unit
-    )  # fmt: skip
+    grid, leaf_mean, leaf_variance, leaf_steep = kit.grid, kit.leaf_mean, kit.leaf_variance, kit.leaf_steep
     count = kinds.size
     base = 1
     while base < count and kinds[base] == kinds[0]:
         base += 1
     mean, variance, steep, hardest = 0.0, 0.0, np.inf, 0.0
     i = min(max(np.searchsorted(grid, slope) - 1, 0), grid.size - 2)
-    part = min(max((slope - grid[i]) / (grid[i + 1] - grid[i]), 0.0), 1.0)
+    step = grid[i + 1] - grid[i]
+    part = min(max((slope - grid[i]) / step, 0.0), 1.0)
     more, spread = 0.0, 0.0
     for j in range(count):
         q = kinds[j]
         if j == 0 or kinds[j - 1] != q:
-            more = between(leaf_mean[q, i], leaf_mean[q, i + 1], part, unit)
-            spread = max(between(leaf_variance[q, i], leaf_variance[q, i + 1], part, unit * unit), 1e-2)
+            more, spread = between(
+                leaf_mean[q, i], leaf_mean[q, i + 1], leaf_variance[q, i], leaf_variance[q, i + 1], part, step
+            )
+            spread = max(spread, 1e-2)
             steep, hardest = min(steep, leaf_steep[q]), max(hardest, leaf_steep[q])
         mean += more
         variance += spread

@@ -15,7 +15,7 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
 from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
-from holdfast.trees.steps.ends import HIGH, LEANING, LOW, ROUNDING, TRIMS, finish, weigh
+from holdfast.trees.steps.ends import HIGH, LEANING, LOW, ROUNDING, TRIMS, finish, trimmed, weigh
 from holdfast.trees.steps.joining import BESIDE, add_piece, extended
 
 #: Messages are summed where terms far out fall at least so fast.
@@ -134,16 +134,13 @@ def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any,
     error = 0.0
     for side in range(2):
         added = 0.0
-        for _ in range(TRIMS):
+        for turn in range(TRIMS):
             s = final if side else first
             far_f, far_g = _leans(one, other, s)
             added = 1.1 * (swerves[0] * far_f + swerves[1] * far_g) / out[s - start]
             if added <= LEANING * (swerves[0] + swerves[1]) or final - first < 16:
                 break
-            if side:
-                final -= max(4, (final - first) // 32)
-            else:
-                first += max(4, (final - first) // 32)
+            first, final = trimmed(first, final, side, turn)
         error += added
     return first, final, error
 

@@ -16,10 +16,14 @@ from scipy import special
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.compiler import put
 
+#: Gaussian slopes stand so far apart, as logarithms; with one so steep, hardly one of e^24 empty leaves is above 0.
+_STEP, _STEEPEST = 0.35, 24.0
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
-_NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
+_NEAR = np.array([0.4, 2.0, 4.5, 8.0, 13.0])
 #: Means beyond a pole, in scales: larger than any before it.
 _FAR = 2.0**14
+#: The least variance of a leaf.
+_LEAST = 1e-12
 
 
 class Known(NamedTuple):
@@ -66,20 +70,18 @@ class Laws:
         return np.asarray(rate * np.maximum(bound + pull / (2 * rate), 0.0) ** 2)
 
 
-def slopes(laws: Laws, depth: int, close: bool) -> Floats:
+def slopes(laws: Laws, depth: int) -> Floats:
     """The grid of slopes: up to what so many outputs above one another can pull, and close to the poles of leaves.
 
-    A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ. Where messages tell the means, few
-    slopes there do.
+    A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ.
     """
     unit, least = float(laws.slope.max()), float(laws.slope.min())
     if laws.laplace:
         poles = np.unique(np.quantile(laws.rate, [0.0, 0.5, 1.0], method="nearest"))
-        near = _NEAR if close else _NEAR[::2]
-        half = np.concatenate([p * np.concatenate([1 - 0.5**near, [1.06, 1.3]]) for p in poles])
+        half = np.concatenate([p * np.concatenate([1 - 0.5**_NEAR, [1.06, 1.3]]) for p in poles])
         half = np.concatenate([half, unit * np.geomspace(1.7, depth + 2, 5)])
     else:
-        half = np.geomspace(least / 8, 6 * unit * depth, 2 * _NEAR.size)
+        half = np.exp(np.arange(np.log(least / 8), np.log(max(6 * unit * depth, _STEEPEST)) + _STEP, _STEP))
     half = np.unique(half)
     return np.concatenate([-half[::-1], [0.0], half])
 
@@ -92,19 +94,16 @@ def leaf_responses(leaves: Leaves, laws: Laws, grid: Floats) -> tuple[Floats, Fl
     )
     of_law = _laplace_responses if laws.laplace else _gaussian_responses
     mean, variance = of_law(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
-    unit = float(1 / laws.slope.min())
     for i, each in enumerate(leaves.known, leaves.law.size - len(leaves.known)):
-        mean[i], variance[i] = (
-            _read_off(each.mean, each.grid, grid, unit),
-            _read_off(each.variance, each.grid, grid, unit**2),
-        )
+        _read_off(each, grid, mean[i], variance[i])
     return mean, variance
 
 
-def _read_off(values: Floats, where: Floats, grid: Floats, unit: float) -> Floats:
-    """Interpolate values over one grid on another, as `at` does."""
-    y = np.interp(grid, where, values / (unit + np.abs(values)))
-    return np.asarray(unit * y / (1 - np.abs(y)))
+@compiled
+def _read_off(known: Any, grid: Any, mean: Any, variance: Any) -> None:
+    """Put what is known over one grid on another."""
+    for g in range(grid.size):
+        mean[g], variance[g] = at(known.mean, known.variance, known.grid, grid[g])
 
 
 @compiled(inner=True)
@@ -155,8 +154,9 @@ def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
             if down > 1:
                 top = max(top, (-grid[g] - rate[q]) * -low[q])
             if top > 500:  # all weight near an end
-                mean[q, g] = high[q] if grid[g] > 0 else low[q]
-                variance[q, g] = 1.0
+                ratio = np.exp(rate[q] - abs(grid[g]))
+                mean[q, g] = high[q] - ratio / (1 - ratio) if grid[g] > 0 else low[q] + ratio / (1 - ratio)
+                variance[q, g] = max(ratio / (1 - ratio) ** 2, _LEAST)
                 continue
             if up < 1 - 1e-9 and down < 1 - 1e-9:
                 a0, a1, a2 = _run(up, high[q])
@@ -164,7 +164,7 @@ def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
                 total = 1 + a0 + b0
                 m = (a1 - b1) / total
                 mean[q, g] = m
-                variance[q, g] = max((a2 + b2) / total - m * m, 1e-3)
+                variance[q, g] = max((a2 + b2) / total - m * m, _LEAST)
             else:  # a short sum, term by term
                 total, first, second = 1.0, 0.0, 0.0
                 term = 1.0
@@ -185,7 +185,7 @@ def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
                         break
                 m = first / total
                 mean[q, g] = m
-                variance[q, g] = max(second / total - m * m, 1e-3)
+                variance[q, g] = max(second / total - m * m, _LEAST)
     return mean, variance
 
 
@@ -207,7 +207,7 @@ def _gaussian_responses(rate: Floats, low: Floats, high: Floats, grid: Floats) -
     variance = np.clip(1 + inner - shift * shift, 1e-4, 1.0)
     mean = centre + sigma * np.where(flip, -shift, shift)
     mean = np.clip(mean, np.maximum(low, -1e15)[:, None], np.minimum(high, 1e15)[:, None])
-    variance = np.maximum(sigma2 * variance, 0.05)
+    variance = np.maximum(sigma2 * variance, _LEAST)
     _near_bounds(rate, low, high, grid, mean, variance)
     return mean, variance
 
@@ -234,56 +234,64 @@ def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance:
                         break
                 first, second = first / total, second / total
                 mean[q, g] = bound + sign * first
-                variance[q, g] = max(second - first * first, 1e-3)
+                variance[q, g] = max(second - first * first, _LEAST)
 
 
-@compiled(inner=True)
-def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
-    """A number between two, so that means which run off to a pole are followed well: linear in x/(unit + |x|)."""
-    y = a / (unit + abs(a))
-    y += (b / (unit + abs(b)) - y) * part
-    return unit * y / (1 - abs(y))
+@compiled(inner=True, **BORROWED)
+def between(a: Any, b: Any, rise_a: Any, rise_b: Any, part: Any, step: Any) -> Any:
+    """A curve that goes up, and its rise, a part of the way between two places where both are known.
+
+    A quotient of parabolas (Gregory and Delbourgo 1982): it goes up whatever the rises are, and follows lines, and
+    means that run off to a pole, exactly.
+    """
+    secant = (b - a) / step
+    if not secant > 0.0:
+        return a + (b - a) * part, rise_a + (rise_b - rise_a) * part
+    rest = 1 - part
+    mixed = part * rest
+    under = secant + (rise_a + rise_b - 2 * secant) * mixed
+    value = a + (b - a) * ((secant * part * part + rise_a * mixed) / under)
+    rise = rise_b * part * part + 2 * secant * mixed + rise_a * rest * rest
+    return value, rise * (secant / under) * (secant / under)
 
 
-@compiled(inner=True)
-def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
-    """Interpolate values over increasing places, constant beyond them."""
-    n = where.size
-    low, high = 0, n - 1
-    if x <= where[0]:
-        return values[0]
-    if x >= where[high]:
-        return values[high]
+@compiled(inner=True, **BORROWED)
+def _interval(values: Any, x: Any) -> Any:
+    """The place of x among increasing values, of which there are two or more: that of the last one before it."""
+    low, high = np.int64(0), np.int64(values.size - 1)
     while high - low > 1:
         middle = (low + high) // 2
-        if where[middle] <= x:
+        if values[middle] <= x:
             low = middle
         else:
             high = middle
-    return between(values[low], values[high], (x - where[low]) / (where[high] - where[low]), unit)
+    return low
 
 
-@compiled(inner=True)
-def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
+@compiled(inner=True, **BORROWED)
+def at(means: Any, variances: Any, grid: Any, slope: Any) -> Any:
+    """The mean and the variance under a slope: the means go up as the variances say; constant beyond the grid."""
+    i = _interval(grid, slope)
+    step = grid[i + 1] - grid[i]
+    part = min(max((slope - grid[i]) / step, 0.0), 1.0)
+    return between(np.float64(means[i]), np.float64(means[i + 1]), variances[i], variances[i + 1], part, step)
+
+
+@compiled(inner=True, **BORROWED)
+def slope_for(means: Any, variances: Any, grid: Any, m: Any) -> Any:
     """The slope at which a total has mean m, between the ends of the grid."""
-    n = grid.size
-    low, high = 0, n - 1
-    if m <= means[0]:
-        return grid[0]
-    if m >= means[n - 1]:
-        return grid[n - 1]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if means[middle] <= m:
-            low = middle
-        else:
-            high = middle
-    a, b, y = means[low] / (unit + abs(means[low])), means[high] / (unit + abs(means[high])), m / (unit + abs(m))
-    return grid[low] + (grid[high] - grid[low]) * ((y - a) / (b - a) if b > a else 0.0)
+    i = _interval(means, m)
+    step, further = grid[i + 1] - grid[i], np.float64(means[i + 1]) - means[i]
+    share = min(max((m - means[i]) / further, 0.0), 1.0) if further > 0.0 else 0.0
+    # the parabola that `between` divides, less the share of the other one
+    secant = further / step
+    linear = variances[i] - share * (variances[i] + variances[i + 1] - 2 * secant)
+    root = np.sqrt(max(linear * linear + 4 * (secant - linear) * share * secant, 0.0))
+    return grid[i] + step * (2 * share * secant / (linear + root) if share > 0.0 else 0.0)
 
 
 @compiled
-def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any, responses: Any) -> None:
+def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, responses: Any) -> None:
     """Responses of some kinds, before and after their own weight; those of their parts are known.
 
     `leaf` holds means and variances of leaves, `weight` the rates of laws and whether they are Laplace.
@@ -291,7 +299,7 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
     rate, laplace = weight
     before_mean, before_variance, mean, variance = responses
     means, variances = np.empty(grid.size), np.empty(grid.size)
-    room = np.empty(grid.size), np.empty(grid.size), np.empty(grid.size)
+    room = np.empty(grid.size), np.empty(grid.size)
     for k in some:
         _parts_together(k, pieces, leaf, mean, variance, means, variances)
         put(means, before_mean[k])
@@ -300,7 +308,7 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
             put(means, mean[k])
             put(variances, variance[k])
         else:
-            _weighed(rate[pieces.law[k]], laplace, grid, unit, (means, variances), room, mean[k], variance[k])
+            _weighed(rate[pieces.law[k]], laplace, grid, (means, variances), room, mean[k], variance[k])
 
 
 @compiled(inner=True, **BORROWED)
@@ -335,25 +343,43 @@ def _add(to: Any, times: Any, values: Any) -> None:
 
 
 @compiled(inner=True, **BORROWED)
-def _weighed(own: Any, laplace: Any, grid: Any, unit: Any, before: Any, room: Any, mean: Any, variance: Any) -> None:
-    """The mean and the variance with the own weight, under every slope; numbers between two as `between` does."""
+def _pull(own: Any, laplace: Any, m: Any, v: Any) -> Any:
+    """The own weight's slope, on average over a total with some mean and variance, and how it grows with the mean."""
+    if not laplace:
+        return 2 * own * m, 2 * own
+    width2 = v / (1 + own * own / 2 * v)
+    far2 = m * m + width2
+    far = np.sqrt(far2)
+    return own * m / far, own * width2 / (far2 * far)
+
+
+@compiled(inner=True, **BORROWED)
+def _weighed(own: Any, laplace: Any, grid: Any, before: Any, room: Any, mean: Any, variance: Any) -> None:
+    """The mean and the variance with the own weight, under every slope."""
     means, variances = before
-    above, y, z = room  # the slope from above at which the slope below is grid[g], and both answers on a finite scale
-    half, square = own * own / 2, unit * unit
+    above, rise = room  # the slope from above at which the slope below is grid[g], and how fast this one grows with it
+    near = 2e-3 * own if laplace else 2e-2 * np.sqrt(2 * own)
     for g in range(np.uint64(grid.size)):
-        m, v = means[g], variances[g]
-        above[g] = grid[g] + (own * m / np.sqrt(m * m + v / (1 + half * v)) if laplace else 2 * own * m)
-        y[g], z[g] = m / (unit + abs(m)), v / (square + abs(v))
+        pull, bend = _pull(own, laplace, means[g], variances[g])
+        above[g], rise[g] = grid[g] + pull, 1 / (1 + variances[g] * bend)
     i = np.uint64(0)
     for g in range(np.uint64(grid.size)):
         while i < np.uint64(grid.size - 2) and above[i + np.uint64(1)] < grid[g]:
             i += np.uint64(1)
         j = i + np.uint64(1)
-        part = min(max((grid[g] - above[i]) / (above[j] - above[i]), 0.0), 1.0)
-        means[g], variances[g] = y[i] + (y[j] - y[i]) * part, z[i] + (z[j] - z[i]) * part
-    for g in range(np.uint64(grid.size)):
-        m, v = unit * means[g] / (1 - abs(means[g])), square * variances[g] / (1 - abs(variances[g]))
-        width2 = v / (1 + half * v)
-        far2 = m * m + width2
-        bend = own * width2 / (far2 * np.sqrt(far2)) if laplace else 2 * own
+        wide, step = above[j] - above[i], grid[j] - grid[i]
+        part = min(max((grid[g] - above[i]) / wide, 0.0), 1.0)
+        below, _ = between(grid[i], grid[j], rise[i], rise[j], part, wide)
+        low, high, part = 0.0, 1.0, (below - grid[i]) / step
+        m, v, bend = 0.0, 0.0, 0.0
+        for turn in range(60):  # many leaves answer to a slope with much more than the own weight's width
+            m, v = between(means[i], means[j], variances[i], variances[j], part, step)
+            pull, bend = _pull(own, laplace, m, v)
+            miss = grid[g] - pull - (grid[i] + part * step)
+            if abs(miss) <= near:
+                break
+            low, high = (part, high) if miss > 0.0 else (low, part)
+            part += miss / (step * (1 + v * bend))
+            if turn % 6 == 5 or not low < part < high:
+                part = (low + high) / 2
         mean[g], variance[g] = m, v / (1 + v * bend)

@@ -121,7 +121,7 @@ RIGID, UNBENT = 1e9, 2.0**61
 
 
 @compiled(**BORROWED)
-def slopes_downward(some: Any, pieces: Any, grid: Any, unit: Any, responses: Any, known: Any, followed: Any) -> None:
+def slopes_downward(some: Any, pieces: Any, grid: Any, responses: Any, known: Any, followed: Any) -> None:
     """Slopes and means of some pieces, higher than `known`; those of all above them are given."""
     kind, left, right, root, height = pieces.kind, pieces.left, pieces.right, pieces.root, pieces.height
     before_mean, before_variance, mean, variance = responses
@@ -129,18 +129,20 @@ def slopes_downward(some: Any, pieces: Any, grid: Any, unit: Any, responses: Any
     for i in range(some.size):
         p = some[i]
         k = kind[p]
-        centre[p] = 0.0 if root[p] == 2 else at(mean[k], grid, slope[p], unit)
-        spread[p] = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
-        below[p] = slope_for(before_mean[k], grid, centre[p], unit)
-        before[p] = max(at(before_variance[k], grid, below[p], unit * unit), 1e-2)
+        centre[p], v = at(mean[k], variance[k], grid, slope[p])
+        if root[p] == 2:
+            centre[p] = 0.0
+        below[p] = slope_for(before_mean[k], before_variance[k], grid, centre[p])
+        _, u = at(before_mean[k], before_variance[k], grid, below[p])
+        spread[p], before[p] = max(v, 1e-2), max(u, 1e-2)
         for side in range(2):
             child = right[p] if side else left[p]
             if child < 0:
                 continue
             slope[child] = below[p]
             if height[kind[child]] <= known:  # its windows stay, its mean is better known
-                centre[child] = at(mean[kind[child]], grid, slope[child], unit)
-                spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
+                centre[child], v = at(mean[kind[child]], variance[kind[child]], grid, slope[child])
+                spread[child] = max(v, 1e-2)
 
 
 @compiled(inner=True, **BORROWED)

@@ -38,8 +38,8 @@ WIDE, TRANSFORM = 1_000_000_000, 32.0
 #: Sums that a transform makes too large by more than the first share are made by others too, under so many tilts at
 #: most, and windows end where they are too large by the second.
 CLEAR, MOST_BLUR, TILTS = 1e-6, 0.1, 24
-#: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
-STEEPEST, LEAST_FALL = 600.0, 1e-11
+#: Series fall no faster than e^−STEEPEST, no slower than e^−LEAST_FALL; those that begin e^TALL too high grow in sums.
+STEEPEST, LEAST_FALL, TALL = 600.0, 1e-11, 20.0
 #: Windows end at e^−DEEPEST of the largest value.
 DEEPEST = 400.0
 
@@ -327,12 +327,13 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     steepest = min([GENTLER * e.rate() for _, e, _ in parts] + [STEEPEST])
     local = _slope(sums[: end - base + 1] if side > 0 else sums[end - base :][::-1])
     own = float(weight.log(np.array(float(end)))) - scale * LN2
+    high = own + math.log(max(float(sums[end - base]), 1e-300)) + TALL
     best: tuple[float, End] | None = None
     gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
     shares = (0.8, 0.9, 1.0, 1.2, 2.0) if local > 0 else (1.0, 1.2, 2.0) if local < 0 else ()  # sums may rise
     near = {min(local * share, steepest) for share in shares}
     for rate in [*near, *gentler]:
-        if best is not None and rate not in near:
+        if best is not None and rate not in near and math.log(best[1].height) <= high:
             break
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
@@ -342,7 +343,7 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
         if not falls < -LEAST_FALL or not max(logs) < 600:
             continue
         height = own + max(logs) + math.log(len(logs)) + LIFT
-        mass = height + falls - math.log(-math.expm1(falls))
+        mass = height + falls - math.log(-math.expm1(falls)) + max(height - high, 0.0)
         if height < 600 and (best is None or mass < best[0]):
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
     if best is None:

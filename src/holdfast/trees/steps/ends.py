@@ -53,6 +53,13 @@ def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
     return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
+@compiled(inline="always")
+def trimmed(first: Any, final: Any, side: Any, turn: Any) -> Any:
+    """A window without some places at its low (0) or high end (1): few at first, since they may be needed."""
+    places = max(1 + turn // 2, (final - first) // 32)
+    return (first, final - places) if side else (first + places, final)
+
+
 @compiled(inner=True, **BORROWED)
 def _scaled(values: Any, start: Any, stop: Any, step: Any, factor: Any, by: Any) -> Any:
     """Multiply values from one place to before another by factor·by, factor·by², …; return the last one."""

@@ -14,8 +14,8 @@ from holdfast.trees.steps.ends import HIGH, LOW, ROUNDING
 
 #: Terms are left out of a sum where they are provably below this share of it; places that lose more are cut off.
 NEGLIGIBLE, LEFT_OUT = 1e-13, 1e-11
-#: Places of a sum that have one range of terms, and that are kept or cut off together; terms that are added together;
-#: and zeros beside a message for all of them.
+#: Places of a sum that have one range of terms, and that are kept together or else looked at one by one; terms that are
+#: added together; and zeros beside a message for all of them.
 _GROUP, _PART, _TERMS, BESIDE = 32, 8, 8, 40
 
 
@@ -221,8 +221,8 @@ def add_piece(one: Any, other: Any, out: Any, lo: Any, hi: Any) -> Any:
         if left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
-        elif wide == _GROUP:
-            wide = _PART  # some of them may be right
+        elif wide > 1:
+            wide = _PART if wide == _GROUP else 1  # some of them may be right
             continue
         elif a < previous:
             if good_lo <= good_hi:
@@ -230,6 +230,6 @@ def add_piece(one: Any, other: Any, out: Any, lo: Any, hi: Any) -> Any:
         else:  # below the mode, where more is left out again: begin anew
             good_lo, good_hi = hi + 1, lo - 1
         previous, s = top, t + 1
-        if (s - lo) % _GROUP == 0:
-            wide = _GROUP
+        if (s - lo) % _PART == 0:
+            wide = _PART if (s - lo) % _GROUP else _GROUP
     return good_lo, good_hi, worst + ROUNDING / 2 * (longest + 88)

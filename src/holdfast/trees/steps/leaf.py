@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
-from holdfast.trees.steps.ends import HIGH, LEANING, LOW, TRIMS
+from holdfast.trees.steps.ends import HIGH, LEANING, LOW, TRIMS, trimmed
 from holdfast.trees.steps.joining import BESIDE, add_piece, extend
 from holdfast.trees.steps.laplace_leaf import add_leaf
 
@@ -111,15 +111,12 @@ def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, fin
         if not leaning & (HIGH if side else LOW):
             continue
         added = 0.0
-        for _ in range(TRIMS):
+        for turn in range(TRIMS):
             s = final if side else first
             far = leaf_leans(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
             added = 1.1 * far / out[s - start]
             if added <= LEANING or final - first < 16:
                 break
-            if side:
-                final -= max(4, (final - first) // 32)
-            else:
-                first += max(4, (final - first) // 32)
+            first, final = trimmed(first, final, side, turn)
         error += added
     return first, final, error
