@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.arrays import compiled
 from holdfast.randomness import Keys
 from holdfast.trees.messages import messages
 from holdfast.trees.messages import sampler as sampler_module
 from holdfast.trees.messages.outlook import learned
 from holdfast.trees.messages.parcels import empty_shelf
+from holdfast.trees.messages.responses import at, slope_for
 from holdfast.trees.messages.windows import within
 from samplers import NONE, narrowed, sampler, sums_up
 
@@ -83,25 +85,33 @@ def test_workers_do_not_change_a_table(kind, learn):
     assert not np.array_equal(tables[0][0], tables[0][1])
 
 
-def test_a_message_tells_how_it_answers_to_slopes():
-    """Its mean and variance under more slopes than are followed at once, but for those that lead out of its window."""
-    places, grid, tilt = np.arange(-20, 31.0), np.linspace(-0.5, 0.5, 101), 0.05
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_message_tells_how_it_answers_to_slopes(holds):
+    """A normal law is followed exactly from its mean and variance at one slope, if the window holds it."""
+    places, grid, tilt = np.arange(-40, 51.0), np.linspace(-0.5, 0.5, 11), 0.05
     shelf = empty_shelf(np.array([places.size]))
     shelf.values[:] = np.exp(-((places - 3) ** 2) / 40)
-    shelf.lo[0], shelf.hi[0], shelf.r_lo[0], shelf.r_hi[0] = -20, 30, 0.3, 0.3
-    mean, variance = (np.full((1, grid.size), start, dtype=np.float32) for start in (-99.0, 7.0))
+    shelf.lo[0], shelf.hi[0], shelf.r_lo[0], shelf.r_hi[0] = -40, 50, 0.3, 0.3 if holds else 1.1
+    mean, variance = (np.array([guess], dtype=np.float32) for guess in (5 + 35 * grid, np.full(grid.size, 35.0)))
     learned(np.zeros(1, dtype=np.int64), np.array([tilt]), grid, mean, variance, shelf)
-    weights = shelf.values * np.exp(np.outer(grid - tilt, places))
-    beyond = 0.3 * (weights[:, 0] + weights[:, -1]) / weights.sum(axis=1)
-    means = (weights @ places) / weights.sum(axis=1)
-    known = beyond <= 1e-4
-    assert 20 < known.sum() < 90
-    assert np.allclose(mean[0, known], means[known])
-    assert np.allclose(
-        variance[0, known], (weights @ places**2)[known] / weights.sum(axis=1)[known] - means[known] ** 2
-    )
-    assert (variance[0, ~known] == 7).all()
-    assert (np.diff(mean[0]) >= 0).all()
+    assert np.allclose(mean[0], 3 + 20 * (grid - tilt) if holds else 5 + 35 * grid, atol=1e-3)
+    assert np.allclose(variance, 20 if holds else 35)
+
+
+@compiled
+def follow(mean, variance, grid, slope):
+    """The mean and the variance under a slope, and the slope for that mean."""
+    m, v = at(mean, variance, grid, slope)
+    return m, v, slope_for(mean, variance, grid, m)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.7, 1.0])
+def test_curves_between_slopes_follow_lines_and_poles(part):
+    """And are found again from their heights."""
+    grid, slope = np.array([-0.5, 0.1, 0.8]), 0.1 + 0.7 * part
+    assert np.allclose(follow(3 + 2 * grid, np.full(3, 2.0), grid, slope), (3 + 2 * slope, 2, slope))
+    pole = 1 / (1 - grid)
+    assert np.allclose(follow(pole, pole**2, grid, slope), (1 / (1 - slope), 1 / (1 - slope) ** 2, slope))
 
 
 def zeros(rng, n):

@@ -84,7 +84,6 @@ class Messages(Owner):
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     cut: Pieces | None = None  # the forest cut into pieces, where this is known
     pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
-    slopes: Floats | None = None  # that totals are known to meet, for a better guess
     pull: Floats | None = None  # the slope from above at every output, read at roots, where others stand above; None: 0
 
     def __post_init__(self) -> None:
@@ -158,12 +157,9 @@ class Messages(Owner):
         leaves, _ = self.kinds_of_leaves
         over = partial(self.over, share=1 << 11)
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, self.slopes, pull)
+        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, pull)
         pulled = _gives_way(self, found)
-        rough = self.learn is None and found.is_rough and pulled is None
-        if self.slopes is None and (self.learn or rough):
-            found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+        found.learns = found.is_rough if self.learn is None else self.learn
         found.place()
         return found, pulled
 
@@ -222,7 +218,7 @@ class Messages(Owner):
         """The messages of all kinds of pieces."""
         p, g = self.pieces, self.guess
         heights = self.prospect.heights
-        learns = self.prospect.is_rough if self.learn is None else self.learn
+        learns = self.prospect.learns
         if not learns:
             self.prospect.forget()
         lengths = g.high - g.low + 3
@@ -277,8 +273,7 @@ class Messages(Owner):
         found, pulled = self.guessed
         if pulled is not None:
             found.forget()
-            slopes = found.usual_slopes if found.is_rough else None
-            wide = replace(self, cut=None, pulled=pulled, slopes=slopes)
+            wide = replace(self, cut=None, pulled=pulled)
         while True:
             try:
                 _ = wide.shelf

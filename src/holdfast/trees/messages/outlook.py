@@ -17,7 +17,7 @@ import numpy as np
 
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.trees.messages.pieces import Pieces
-from holdfast.trees.messages.responses import Laws, Leaves, leaf_responses, slopes, upward
+from holdfast.trees.messages.responses import Laws, Leaves, at, leaf_responses, slopes, upward
 from holdfast.trees.messages.windows import (
     Followed,
     Responses,
@@ -32,9 +32,6 @@ from holdfast.trees.messages.windows import (
 #: What runs a task on slices of some items.
 Over = Callable[[Callable[[Ints], Any], Ints], Any]
 
-#: Slopes that are met most stand so far apart in the grid, in units; and are learned so many at a time.
-NEXT = 0.02
-_WIDE = 4
 #: A guess is made again where at least one in so many pieces above what is known has learned something.
 WORTH = 16
 
@@ -63,16 +60,14 @@ class Prospect:
 
     def __init__(
         self, pieces: Pieces, levels: list[Ints], leaves: Leaves, laws: Laws, need: float, over: Over,
-        more: Floats | None = None, pull: Floats | None = None,
+        pull: Floats | None = None,
     ) -> None:  # fmt: skip
         """Guess slopes; `place` guesses windows beyond which totals lie with a probability of about e^{−need}.
 
-        `over` runs tasks on slices, `levels` are the pieces by height, `more` are slopes for the grid, `pull` is the
-        slope from above at every piece that is a root (None: 0).
+        `over` runs tasks on slices, `levels` are the pieces by height, `pull` is the slope from above at every piece
+        that is a root (None: 0).
         """
         grid = slopes(laws, 8)
-        if more is not None:
-            grid = np.unique(np.concatenate([grid, more]))
         unit = float(1 / laws.slope.min())
         leaf_mean, leaf_variance = leaf_responses(leaves, laws, grid)
         measured = leaves.law >= 0
@@ -81,7 +76,6 @@ class Prospect:
         else:
             steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
         self._pieces, self._levels, self._laws, self._need, self._over = pieces, levels, laws, need, over
-        self._rough = more is not None
         self._leaf = (leaf_mean, leaf_variance, steep)
         self._grid = grid
         kinds, size = pieces.kinds, pieces.size
@@ -100,18 +94,12 @@ class Prospect:
         self.heights = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
         self._new = 0  # kinds that were learned since the last guess
         self._guess(-1)
+        self.learns = self.is_rough  # so that windows follow responses, which become known
 
     @property
     def is_rough(self) -> bool:
         """Whether leaves are pulled so hard that guesses through own weights are biased."""
         return self._pieces.kinds > 0 and bool(np.median(np.abs(self.outlook.below)) > self._laws.slope.min())
-
-    @property
-    def usual_slopes(self) -> Floats:
-        """The slopes that are met most at each height."""
-        o, unit = self.outlook, self._laws.slope.min()
-        found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
-        return np.unique(np.round(found / (NEXT * unit))) * (NEXT * unit)
 
     def answers(self, kind: int) -> tuple[Floats, Floats, Floats]:
         """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
@@ -165,58 +153,27 @@ class Prospect:
         for level in upwards:
             self._over(lambda some: bends_upward(some, pieces, steep, weight, followed), level)
         held, found = (np.empty(pieces.size), np.empty((pieces.size, 2, 3))), Windows.empty(pieces.size)
-        asked = weight, responses.mean, self._grid, self._need, self._rough, followed
+        asked = weight, responses.mean, self._grid, self._need, self.learns, followed
         for level in reversed(upwards):
             self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
         windows_together(pieces, known, found, self.outlook)
 
 
-@compiled
+@compiled(**BORROWED)
 def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: Any) -> None:
-    """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
-    steps, found, powers = np.empty(_WIDE), np.empty((3, _WIDE)), np.exp(grid)
+    """Move and stretch the responses of some kinds to what their messages say at the slope that they are made for."""
     for k in some:
-        size = shelf.hi[k] - shelf.lo[k] + 1
+        size, r_lo, r_hi = shelf.hi[k] - shelf.lo[k] + 1, shelf.r_lo[k], shelf.r_hi[k]
         values = shelf.values[shelf.offset[k] : shelf.offset[k] + size]
-        first_known, last_known, less = grid.size, -1, np.exp(-tilt[k])
-        for start in range(0, grid.size, _WIDE):
-            for i in range(_WIDE):
-                steps[i] = powers[min(start + i, grid.size - 1)] * less
-            _moments(values, steps, found)
-            for g in range(start, min(start + _WIDE, grid.size)):
-                slope, step = grid[g] - tilt[k], steps[g - start]
-                mass, first, second = found[0, g - start], found[1, g - start], found[2, g - start]
-                below, above = values[0] * shelf.r_lo[k], values[size - 1] * shelf.r_hi[k]
-                if abs(slope) * size > 600.0 or below > 1e-4 * mass:
-                    continue
-                if above > 0.0 and below + above * np.exp(slope * (size - 1)) > 1e-4 * mass:
-                    continue
-                centre = first * step / mass
-                mean[k, g] = shelf.lo[k] + centre
-                variance[k, g] = max((2 * second * step / mass) * step + centre - centre * centre, 1e-9 * centre)
-                first_known, last_known = min(first_known, g), g
-        least, most = np.inf, -np.inf
-        for g in range(first_known, last_known + 1):
-            least, most = min(least, mean[k, g]), max(most, mean[k, g])
-        for g in range(first_known):
-            mean[k, g] = min(mean[k, g], least)
-        for g in range(last_known + 1, grid.size):
-            mean[k, g] = max(mean[k, g], most)
-
-
-@compiled(inner=True, fastmath={"contract"}, **BORROWED)
-def _moments(values: Any, steps: Any, found: Any) -> None:
-    """Σ v_i·x^i for four numbers x, its derivative by x and half the second one, by Horner's rule."""
-    x, y, z, w = steps[0], steps[1], steps[2], steps[3]
-    a = b = c = d = 0.0
-    a1 = b1 = c1 = d1 = 0.0
-    a2 = b2 = c2 = d2 = 0.0
-    size = np.uint64(values.size)
-    for i in range(size):
-        v = values[size - np.uint64(1) - i]
-        a2, b2, c2, d2 = a2 * x + a1, b2 * y + b1, c2 * z + c1, d2 * w + d1
-        a1, b1, c1, d1 = a1 * x + a, b1 * y + b, c1 * z + c, d1 * w + d
-        a, b, c, d = a * x + v, b * y + v, c * z + v, d * w + v
-    found[0, 0], found[0, 1], found[0, 2], found[0, 3] = a, b, c, d
-    found[1, 0], found[1, 1], found[1, 2], found[1, 3] = a1, b1, c1, d1
-    found[2, 0], found[2, 1], found[2, 2], found[2, 3] = a2, b2, c2, d2
+        mass, first, second = 0.0, 0.0, 0.0
+        for i in range(size):
+            v, place = values[i], np.float64(i)
+            mass, first, second = mass + v, first + v * place, second + v * place * place
+        if not max(r_lo, r_hi) < 1.0 or values[0] * r_lo / (1 - r_lo) + values[-1] * r_hi / (1 - r_hi) > 1e-4 * mass:
+            continue  # the window does not hold it all
+        centre = first / mass
+        old, spread = at(mean[k], variance[k], grid, tilt[k])
+        stretch = min(max((second / mass - centre * centre) / spread, 0.1), 10.0)
+        for g in range(grid.size):
+            mean[k, g] = shelf.lo[k] + centre + stretch * (mean[k, g] - old)
+            variance[k, g] *= stretch
