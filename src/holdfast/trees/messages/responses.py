@@ -17,7 +17,7 @@ from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.compiler import put
 
 #: Gaussian slopes stand so far apart, as logarithms; with one so steep, hardly one of e^24 empty leaves is above 0.
-_STEP, _STEEPEST = 0.35, 24.0
+_STEP, _STEEPEST = 0.7, 24.0
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
 _NEAR = np.array([0.4, 2.0, 4.5, 8.0, 13.0])
 #: Means beyond a pole, in scales: larger than any before it.
