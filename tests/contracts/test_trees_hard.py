@@ -50,6 +50,11 @@ def test_a_scale_of_a_twentieth_leaves_tails_to_all_messages():
     assert not noise.simulate(np.zeros(tree.n, dtype=int), 1, rng=hf.seeded(2)).any()
 
 
+def test_where_doubles_do_not_hold_a_price_twice_the_loss_is_stated():
+    tree, noise = mechanism(levels(600), "laplace", 0.05)
+    assert noise.guarantee.epsilon == 2 * hf.laplace(hf.counts(tree), scale=0.05).guarantee.epsilon
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", TABLES)
