@@ -157,9 +157,8 @@ class Messages(Owner):
         leaves, _ = self.kinds_of_leaves
         over = partial(self.over, share=1 << 11)
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, pull)
+        found = Prospect(self.pieces, self.levels, leaves, self.laws, self.need, over, pull, self.learn)
         pulled = _gives_way(self, found)
-        found.learns = found.is_rough if self.learn is None else self.learn
         found.place()
         return found, pulled
 

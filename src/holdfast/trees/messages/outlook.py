@@ -60,12 +60,12 @@ class Prospect:
 
     def __init__(
         self, pieces: Pieces, levels: list[Ints], leaves: Leaves, laws: Laws, need: float, over: Over,
-        pull: Floats | None = None,
+        pull: Floats | None, learn: bool | None,
     ) -> None:  # fmt: skip
         """Guess slopes; `place` guesses windows beyond which totals lie with a probability of about e^{−need}.
 
         `over` runs tasks on slices, `levels` are the pieces by height, `pull` is the slope from above at every piece
-        that is a root (None: 0).
+        that is a root (None: 0), `learn` says whether it learns (None: where that helps).
         """
         grid = slopes(laws, 8)
         unit = float(1 / laws.slope.min())
@@ -94,7 +94,7 @@ class Prospect:
         self.heights = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
         self._new = 0  # kinds that were learned since the last guess
         self._guess(-1)
-        self.learns = self.is_rough  # so that windows follow responses, which become known
+        self.learns = self.is_rough if learn is None else learn  # then windows follow responses, which become known
 
     @property
     def is_rough(self) -> bool:
