@@ -15,7 +15,7 @@ import numpy as np
 import holdfast as hf
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.trees import Forest, Sampler
-from holdfast.trees.spread.marginals import Marginals
+from holdfast.trees.circles.errors.marginals import Marginals
 
 ZONES = (43, 61, 1, 69, 69, 20)
 LEVELS = (0.5, 0.9, 0.99)
@@ -28,7 +28,7 @@ def exact_coverage(parents, reach):
     n = parents.size
     none = np.full(n, 2**62)
     law = Independent((IntegerLaplace(3),), None, n)
-    found = Marginals(Sampler(Forest(parents, np.zeros(n, dtype=bool)), law, -none, none))
+    found = Marginals(Sampler.of(Forest(parents, np.zeros(n, dtype=bool)), law, -none, none))
     result = np.empty(n)
     for v in range(n):
         low, chances = found.law(v)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
+from holdfast.mending.mended import Mended
 
 HOLD = ["consistent", "nonnegative"]
 
@@ -62,7 +63,7 @@ def census(regions: int, districts: int, ages: int, seed: int) -> tuple[dict[str
     return columns, full.ravel(), inner.ravel()
 
 
-def tell(name: str, columns: dict[str, Any], truth: np.ndarray, published: np.ndarray, errors: Any) -> hf.Mended:
+def tell(name: str, columns: dict[str, Any], truth: np.ndarray, published: np.ndarray, errors: Any) -> Mended:
     start = time.perf_counter()
     mended = hf.mend({**columns, "value": published}, HOLD, errors)
     seconds = time.perf_counter() - start

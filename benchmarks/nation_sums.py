@@ -50,7 +50,7 @@ def measured(blocks, sizes):
         weights[np.random.default_rng(size).choice(tree.leaves, size, replace=False)] = 1
         estimate, seconds = timed(partial(release.estimate, weights))
         spread, error = release.spread, estimate.standard_error
-        sums = Sums([(spread.characteristic, weights, spread.standard_errors)], error)
+        sums = Sums([(spread.characteristic, weights)], error)
         reach, more = timed(partial(sums.least_reach, 0.025))
         found.append((size, error, seconds, reach, more, peak()))
     _, drawing = timed(lambda: [mechanism.simulate(truth, 1, rng=hf.seeded(seed)) for seed in range(DRAWN)])

@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 
 import holdfast as hf
+from holdfast.disclosure.pinned import Disclosure
 
 TWO_WAY_BAR, CUBE_BAR = 1.0, 60.0
 #: The widest table of a file that is looked at.
 MOST_CELLS = 2_000
 
 
-def ranges(table: np.ndarray, keep: list[tuple[int, ...]]) -> tuple[hf.Disclosure, float]:
+def ranges(table: np.ndarray, keep: list[tuple[int, ...]]) -> tuple[Disclosure, float]:
     query = hf.margins(table.shape)
     figures = hf.exact_margins(table.shape, keep)
     start = time.perf_counter()
@@ -30,7 +31,7 @@ def ranges(table: np.ndarray, keep: list[tuple[int, ...]]) -> tuple[hf.Disclosur
     return found, time.perf_counter() - start
 
 
-def words(found: hf.Disclosure, truth: np.ndarray) -> str:
+def words(found: Disclosure, truth: np.ndarray) -> str:
     filled = int((truth.ravel()[found.pinned] > 0).sum())
     narrow = int(((found.width > 0) & (found.width <= 2)).sum())
     return (

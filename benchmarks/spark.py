@@ -28,10 +28,9 @@ import holdfast as hf
 from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import in_one_process
 from holdfast.release.pieces.sheets import Sheets
-from holdfast.release.pieces.tasks import Group, Here, packed, unpacked
+from holdfast.release.pieces.tasks import Group, Here, by_piece, packed, unpacked
 from holdfast.release.pieces.whole import Pieces
-from holdfast.release.storage.parts import ROW
-from holdfast.release.storage.tables import read_parquet
+from holdfast.release.storage.tables import ROW, read_parquet
 
 SIZES = (81_000, 810_000, 8_100_000)
 SECRET = bytes(range(32))
@@ -99,15 +98,16 @@ def one_task(pieces, sheets, cells, folder):
         started = time.process_time()
         [unpacked(each) for each in content[0]]
         tasks = Here([group])
-        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(group.pieces))}
+        roots = len(group.pieces)
         if pieces.conditions:
-            tasks.asked(conditioned.told)
-            tasks.asked(conditioned.grafts, {i: np.zeros(1) for i in zero})
-            tasks.noted(partial(conditioned.drawn, secret=SECRET), zero)
+            tasks.grouped(conditioned.answers, {0: None})
+            tasks.grouped(conditioned.sums, {0: np.zeros(roots)})
+            zero = np.zeros(roots), np.zeros(roots, np.int64), [None] * roots, 0
+            tasks.noted(partial(conditioned.drawn, secret=SECRET), {0: zero})
         else:
-            tasks.noted(partial(making.measure, secret=SECRET))
+            tasks.noted(partial(making.measure_all, secret=SECRET), {0: None})
             if pieces.way == "nearest":
-                tasks.asked(linear_ascend)
+                tasks.grouped(by_piece(linear_ascend), {0: None})
         done = {i: (each.noisy[:1], None) for i, each in enumerate(tasks.groups[0].pieces)}
         coins = np.zeros(1, dtype=np.uint64)
         found = tasks.grouped(partial(parts.write, coins=coins, folder=folder), {0: (0, done)})[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import holdfast as hf
+from holdfast.mechanism import Release
 
 ZONES = {"Northbank": 43, "Harbour": 61, "Airport": 1, "Midtown": 69, "Eastfield": 69, "Islands": 20}
 TRIPS = 300_000
@@ -54,7 +55,7 @@ def table(title: str, header: list[str], rows: list[list[object]]) -> None:
             print("  " + "  ".join("-" * w for w in widths))
 
 
-def errors_by_level(tree: hf.Hierarchy, truth: np.ndarray, releases: dict[str, hf.Release]) -> list[list[object]]:
+def errors_by_level(tree: hf.Hierarchy, truth: np.ndarray, releases: dict[str, Release]) -> list[list[object]]:
     """Mean absolute error of each release at each level."""
     return [
         [level, *(float(np.abs(r.values - truth)[tree.depth == depth].mean()) for r in releases.values())]

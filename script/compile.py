@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Ways that draw by compiled messages, which take as long to compile as everything else together.
+#: Ways whose examples are drawn in a process of their own.
 APART = {("given", "hierarchy"), ("given", "two_rows")}
 #: Names of one frame, each of eight bytes; see `with_room`.
 NAMES = 60_000
@@ -33,10 +33,9 @@ def draw(*, apart: bool) -> None:
 
     import holdfast as hf
     from holdfast.compiler import Sized
-    from holdfast.given.exact import hierarchy
     from holdfast.trees.nearest import levelwise, nearest
 
-    hierarchy.serves = levelwise.serves = nearest.serves = lambda *_: False  # what plain numpy does is not compiled
+    levelwise.serves = nearest.serves = lambda *_: False  # what plain numpy does is not compiled
     Sized.__call__ = lambda self, *arguments: self.compiled(*arguments)  # nor what is small
     for verb, way, example in (parameters.values for parameters in EXAMPLES):
         if ((verb, way) in APART) == apart:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAWS, SEED = 3, 20_26
@@ -109,7 +110,7 @@ def more() -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
     yield "union given", lambda: (hf.laplace(hf.histogram(3), epsilon=1).given(two), np.array([12, 20, 8]))
     yield "union onto", lambda: (hf.laplace(hf.histogram(3), epsilon=1).onto(two), np.array([12, 20, 35]))
     parts = (hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=1).onto(hf.nonnegative()))
-    yield "mixture", lambda: (hf.mixture(parts, [1, 1]), counts)
+    yield "mixture", lambda: (mixture(parts, [1, 1]), counts)
     chain = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0])), epsilon=1)
     pair = hf.consistent(hf.Hierarchy.from_parents([-1, 0, 0])) & hf.nonnegative()
     yield "metropolis", lambda: (chain.given(pair, method="metropolis"), np.array([5, 2, 3]))

@@ -1,28 +1,82 @@
-"""Print the figures of the house: how many modules a folder holds, how long things are, and whether imports go one way.
+"""Print the figures of the house: how long rooms and things are, how they are called, and whether imports go one way.
 
-Run: script/house [--all]
-It reads the files under src/ as text and needs nothing but Python. The limits are those of CONTRIBUTING.md; what
-exceeds one is named, and the program ends with 1. `--all` names every folder with its sentence.
+Run: script/house [--all] [--walks]
+It reads files as text and needs nothing but Python. Every room has a budget of lines; what exceeds one, or another
+limit, is named, and the program ends with 1. `--all` names every folder with its sentence. `--walks` adds what is seen
+by running: how many files a release goes through, and what public parameters are typed as (needs script/bootstrap).
 """
 
 from __future__ import annotations
 
 import ast
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+
+#: The most lines that each room may have: whoever needs more shortens something else first.
+BUDGET = {
+    "__init__": 200,
+    "arguments": 300,
+    "arrays": 200,
+    "auditing": 2_100,
+    "beliefs": 700,
+    "cli": 1_400,
+    "compiler": 400,
+    "constraints": 3_750,
+    "disclosure": 1_150,
+    "domains": 950,
+    "evidence": 150,
+    "exact": 1_550,
+    "exchange": 400,
+    "given": 6_300,
+    "mechanism": 3_450,
+    "mending": 2_550,
+    "noise": 2_850,
+    "onto": 4_950,
+    "page": 1_250,
+    "papers": 3_150,
+    "pictures": 700,
+    "privacy": 4_650,
+    "progress": 200,
+    "proving": 400,
+    "queries": 4_700,
+    "randomness": 350,
+    "refinement": 1_000,
+    "release": 23_000,
+    "rooms": 50,
+    "subspace": 2_750,
+    "trees": 10_300,
+    "version": 50,
+    "workers": 100,
+}
 
 MODULES_IN_A_FOLDER = 13
-LINES_OF_A_MODULE = 400
-MEDIAN_LINES = 140
+LINES_OF_A_MODULE = 500
+MEDIAN_LINES = 200
 LINES_OF_A_CLASS = 250
 LINES_OF_A_FUNCTION = 80
 PARAMETERS = 12
+
+#: A sentence above a constant.
+EXPLAINED = re.compile(r"^#: .*\n(?:#:.*\n)*[A-Z]\w*(?:,.*)?\b.*=", re.MULTILINE)
+PYTHON = ROOT / ".venv" / "bin" / "python"
+PARAMETERS_OF_FUNCTIONS = """
+import inspect, holdfast as hf
+public = [getattr(hf, name) for name in hf.__all__]
+signatures = [inspect.signature(each) for each in public if inspect.isfunction(each)]
+typed = ["Any" in str(each.annotation) for signature in signatures for each in signature.parameters.values()]
+print(f"{sum(typed)} of {len(typed)}")
+"""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -119,6 +173,64 @@ def folders(house: list[Module]) -> dict[Path, int]:
     return dict(sorted(counts.items()))
 
 
+def room(module: Module) -> str:
+    """The room of a module: the first folder below the package, or its file."""
+    return [*module.name.split("."), "__init__"][1]
+
+
+def sizes(house: list[Module]) -> Counter[str]:
+    """The lines of each room."""
+    counts: Counter[str] = Counter()
+    for module in house:
+        counts[room(module)] += module.lines
+    return counts
+
+
+def figures(house: list[Module]) -> Iterator[tuple[str, int]]:
+    """What is read from the files."""
+    names = Counter(module.path.stem for module in house if not module.is_front)
+    yield "statements", sum(not is_text(each) for module in house for each in module.statements())
+    yield "constants that are explained", sum(len(EXPLAINED.findall(module.text)) for module in house)
+    yield "module names used twice", sum(count > 1 for count in names.values())
+    yield "words of docs", sum(len(path.read_text("utf-8").split()) for path in markdown(ROOT / "docs"))
+    yield "lines of tests", sum(len(path.read_text("utf-8").splitlines()) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or three dots."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def markdown(folder: Path) -> list[Path]:
+    """The pages in a folder, without those of a built site."""
+    return [path for path in folder.rglob("*.md") if "_build" not in path.parts]
+
+
+def walks() -> Iterator[tuple[str, str]]:
+    """What is seen by running README's ten lines and the release of the city, and by asking public functions."""
+    ten_lines = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[0]
+    yield "README's ten lines", _walked(ten_lines)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "city"
+        shutil.copytree(ROOT / "examples" / "city", place)
+        subprocess.run([PYTHON, ROOT / "examples" / "make_data.py", "city", place], check=True, capture_output=True)
+        released = f"import holdfast as hf\nhf.job({str(place / 'spec.yaml')!r}).release(output={{!r}})\n"
+        first, second = (released.format(str(place / name)) for name in ("first", "second"))
+        yield "release of the city", _walked(second, warm=first)
+    yield "public parameters, typed Any", _asked(PARAMETERS_OF_FUNCTIONS)
+
+
+def _walked(statement: str, warm: str = "") -> str:
+    """The first line that script/walk.py prints; what is loaded on demand is loaded before."""
+    words = [PYTHON, ROOT / "script" / "walk.py", f"{warm or statement}\n# walk\n{statement}"]
+    lines = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    return next(line for line in lines if re.fullmatch(r"\d+ files, \d+ steps, \d+ returns", line))
+
+
+def _asked(program: str) -> str:
+    return subprocess.run([PYTHON, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
+
+
 def long_things(house: list[Module]) -> Iterator[str]:
     """Classes and functions beyond their limits."""
     for module in house:
@@ -142,17 +254,22 @@ def objections(house: list[Module]) -> list[str]:
     """Everything that exceeds a limit, one line each."""
     names = {module.name for module in house}
     graph = {module.name: set(imports(module, names)) - {module.name} for module in house}
-    found = [f"circle: {' – '.join(group)}" for group in circles(graph)]
-    found += [
+    beyond = [f"circle: {' – '.join(group)}" for group in circles(graph)]
+    beyond += [
         f"{path.relative_to(SOURCE)}: {count} modules"
         for path, count in folders(house).items()
         if count > MODULES_IN_A_FOLDER
     ]
-    found += [f"{module.name}: {module.lines} lines" for module in house if module.lines > LINES_OF_A_MODULE]
-    found += [
+    beyond += [
+        f"{name}: {lines} lines (at most {BUDGET.get(name, 0)})"
+        for name, lines in sizes(house).items()
+        if lines > BUDGET.get(name, 0)
+    ]
+    beyond += [f"{module.name}: {module.lines} lines" for module in house if module.lines > LINES_OF_A_MODULE]
+    beyond += [
         f"{module.name}: no sentence" for module in house if module.is_front and not ast.get_docstring(module.tree)
     ]
-    return found + list(long_things(house))
+    return beyond + list(long_things(house))
 
 
 def main() -> int:
@@ -166,6 +283,10 @@ def main() -> int:
         f"fullest folder     {counts[fullest]} modules in {fullest.relative_to(SOURCE)} (at most {MODULES_IN_A_FOLDER})"
     )
     print(f"lines              {sum(module.lines for module in house)}, median {middle:g} (below {MEDIAN_LINES})")
+    for name, lines in sizes(house).items():
+        print(f"    {name:14} {lines:6} of {BUDGET.get(name, 0)}")
+    for what, figure in (*figures(house), *(walks() if "--walks" in sys.argv[1:] else ())):
+        print(f"{what:30} {figure}")
     if "--all" in sys.argv[1:]:
         for module in (each for each in house if each.is_front):
             sentence = (ast.get_docstring(module.tree) or "").splitlines()[0]

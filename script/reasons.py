@@ -2,7 +2,8 @@
 """Write docs/theory/reasons.md: every reason that a statement can give, and where the results it names are proved.
 
 Reasons are read from the source itself (whatever is passed as `because`), results from the reasons' own words. A reason
-that names no result, or a result that no page of docs/theory has, ends the script with its sentence.
+that names no result, or a result that no page of docs/theory has, ends the script with its sentence. Beside each stand
+the theorems of proofs/ that a machine has checked; docs/theory/proofs.md, written too, has what they state.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, THEORY = ROOT / "src" / "holdfast", ROOT / "docs" / "theory"
-PAGE = THEORY / "reasons.md"
+PAGE, PROOFS_PAGE = THEORY / "reasons.md", THEORY / "proofs.md"
+PROOFS = ROOT / "proofs"
 #: What stands for a part of a sentence that is filled in.
 PART = "…"
 #: Results of the literature, as reasons call them, and how pages of docs/theory do.
@@ -40,14 +42,50 @@ NAMED = {
 #: Reasons why there is no statement, and words that only carry others on, name no result.
 SILENT = ("no privacy statement is known", "one of the composed statements is void", "sum")
 
+#: Words of a reason, the theorems of proofs/ that it rests on, and what of the reason they do not cover.
+CHECKED = {
+    "the price of bounds on independent outputs": (
+        "tree_price_exact one_cell_price",
+        "from below, whole noise, add-remove",
+    ),
+    "at the lowest or highest table (THEORY H1)": (
+        "tree_price_exact tree_price_several",
+        "from below, measured leaves",
+    ),
+    "the prices of its records added up": ("tree_price_several several_records", "from below, measured leaves"),
+    "conditioning on equalities keeps pure ε": ("laplace_given_equalities laplace_given_invariants", "whole noise"),
+    "on the lattice of the equalities keeps ρ": ("gaussian_given_equalities gaussian_given_invariants zcdp_to_dp", ""),
+    "at most doubles pure ε": ("at_most_twice laplace_at_most_twice", ""),
+    "max ‖Π_N d‖₁/λ over all neighbours": ("subspace_scope", "whole noise"),
+    "given a union": ("disjoint_union union_is_a_mixture", "not the numbers of its sides"),
+    "a function of the released values alone": ("post_processing random_post_processing zcdp_post_processing", ""),
+    "orthogonal projection of a private answer": ("post_processing zcdp_post_processing", "whole noise"),
+    "oblique projection: max over d of min{Σ": ("laplace_subspace", "whole noise, whole t"),
+    "computed from the noisy answers and the exact figures alone": ("beside_published zcdp_beside_published", ""),
+    "moving to the nearest allowed point is post-processing": ("imaging zcdp_imaging", ""),
+    "orthogonal projection of the noise": ("laplace_subspace", "whole noise"),
+    "independent integer Gaussian noise: ρ": ("integer_gaussian", "ρ, not δ(ε) by the loss law"),
+    "independent Laplace noise": ("integer_laplace integer_laplace_exact", "whole noise"),
+    "statements composed": ("basic_composition zcdp_composition", "ε, δ and ρ"),
+    "by group privacy": ("group_privacy group_privacy_pure", "ε and δ"),
+    "ε and δ add": ("basic_composition", ""),
+    "ρ adds, order by order": ("zcdp_composition order_composition", ""),
+    "draws that only come near": ("near_law", ""),
+    "a public coin chooses": ("mixture mixture_of_images", "ε and δ"),
+    "one removed and one added": ("group_privacy group_privacy_pure", "ε and δ"),
+    "on the lattice of what the exact figures leave open": ("lattice_gaussian zcdp_to_dp", ""),
+}
+
 
 @dataclass(frozen=True)
 class Reason:
-    """A sentence, the file that gives it, and the results that it names with their pages."""
+    """A sentence, the file that gives it, the results that it names with pages, the theorems checked for it."""
 
     sentence: str
     file: str
     results: tuple[tuple[str, str], ...]
+    theorems: tuple[str, ...] = ()
+    part: str = ""  # what of it the theorems are about, where not all
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -86,6 +124,8 @@ def _given(tree: ast.AST) -> Iterator[ast.expr]:
             elif node.func.attr == "append" and ast.unparse(node.func.value) == "reasons" and first is not None:
                 yield first
         elif isinstance(node, ast.Assign):
+            if isinstance(node.value, ast.BinOp) and "BECAUSE" in ast.unparse(node.value):
+                yield node.value
             for target in node.targets:
                 key = target.slice if isinstance(target, ast.Subscript) else None
                 named = isinstance(target, ast.Name) and target.id == "because"
@@ -97,6 +137,9 @@ def _texts(node: ast.expr, constants: dict[str, ast.expr]) -> list[str]:
     """The texts that an expression can be, with PART for what is filled in."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _texts(node.left, constants), _texts(node.right, constants)
+        return [first + second for first in left for second in right]
     if isinstance(node, ast.JoinedStr):
         return ["".join(_piece(part, constants) for part in node.values)]
     if isinstance(node, ast.IfExp):
@@ -142,12 +185,16 @@ def results(sentence: str) -> list[tuple[str, str]]:
 
 @cache
 def _pages() -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(THEORY.glob("*.md")) if path != PAGE}
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(THEORY.glob("*.md"))
+        if path not in (PAGE, PROOFS_PAGE)
+    }
 
 
 def _of_papers(sentence: str) -> Iterator[tuple[str, str, str]]:
     """The numbered results of the three papers that a sentence names: `SDP Thm 10, Cor 14` are two."""
-    for paper, listed in re.findall(r"\b(TV|SDP|LR) ([^;:()]*)", sentence):
+    for paper, listed in re.findall(r"\b(TV|SDP|LR) ((?:(?!\b(?:TV|SDP|LR)\b)[^;:()])*)", sentence):
         for kind, numbers in re.findall(r"\b(Prop|Lemma|Thm|Cor|Def)s? (\d+(?:(?:, | and )\d+)*)", listed):
             for number in re.findall(r"\d+", numbers):
                 yield paper, kind, number
@@ -163,8 +210,20 @@ def reasons() -> list[Reason]:
         if not named and len(carried) > len(" converted to (ε, δ) by "):
             raise SystemExit(f"a reason in {file} names no result: {sentence!r}")
         if named:
-            made.append(Reason(sentence, file, tuple(named)))
+            checked, part = next((of for words, of in CHECKED.items() if words in sentence), ("", ""))
+            made.append(Reason(sentence, file, tuple(named), tuple(checked.split()), part))
     return made
+
+
+@cache
+def theorems() -> dict[str, tuple[str, str]]:
+    """Every theorem of proofs/: its file and what it states, in Coq's words."""
+    stated = r"^Theorem ([\w']+)(.*?\.)\n(?=Proof)"
+    return {
+        name: (path.name, name + rest)
+        for path in sorted(PROOFS.glob("*.v"))
+        for name, rest in re.findall(stated, path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    }
 
 
 def page() -> str:
@@ -174,17 +233,45 @@ def page() -> str:
         "",
         "Every statement says *because*. This page, written by `script/reasons.py` from the source, lists every reason",
         f"that one can give ({PART} stands for what is filled in), the results that it names, and the page that states",
-        "or proves each. A test fails if a reason names no result, or one that no page has.",
+        "or proves each. A test fails if a reason names no result, or one that no page has. The last column names the",
+        "theorems that [a machine has checked](proofs.md), and of what, where that is not all.",
         "",
-        "| reason | given by | results |",
-        "|---|---|---|",
+        "| reason | given by | results | checked by Coq |",
+        "|---|---|---|---|",
     ]
     for reason in reasons():
         sentence = reason.sentence.replace("|", "\\|")
         named = ", ".join(f"[{name}]({where})" for name, where in reason.results)
-        lines.append(f"| {sentence} | `{reason.file.removeprefix('src/holdfast/')}` | {named} |")
+        missing = [name for name in reason.theorems if name not in theorems()]
+        if missing:
+            raise SystemExit(f"no file of proofs/ has {', '.join(missing)}, named beside {reason.sentence!r}")
+        checked = ", ".join(f"`{name}`" for name in reason.theorems)
+        checked += f" ({reason.part})" if reason.part else ""
+        lines.append(f"| {sentence} | `{reason.file.removeprefix('src/holdfast/')}` | {named} | {checked or 'no'} |")
+    return "\n".join(lines) + "\n"
+
+
+def proofs_page() -> str:
+    """What every file of proofs/ proves, in its own words, and the names of its theorems."""
+    lines = [
+        "# Proofs that a machine has checked",
+        "",
+        "Coq's kernel checks the theorems of `proofs/` (`script/prove`), from the axioms of the real numbers alone.",
+        "Laws are weights on countable outputs: everything here is about whole noise. Written by `script/reasons.py`",
+        "from the first words of every file; what a theorem states is in the file.",
+    ]
+    for path in sorted(PROOFS.glob("*.v")):
+        words = re.match(r"\(\*\*(.*?)\*\)", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        if words is None:
+            raise SystemExit(f"{path.name} does not begin with what it proves")
+        lines += ["", f"## {path.name}", ""]
+        lines += [re.sub(r"\[(.*?)\]", r"`\1`", line.strip()) for line in words[1].strip().splitlines()]
+        unnamed = [name for name, (file, _) in theorems().items() if file == path.name and f"[{name}]" not in words[1]]
+        if unnamed:
+            lines += ["", f"Also: {', '.join(f'`{name}`' for name in unnamed)}."]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    PROOFS_PAGE.write_text(proofs_page(), encoding="utf-8")

@@ -8,7 +8,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
-    from holdfast.auditing import Audit, audit
+    from holdfast.auditing import audit
     from holdfast.constraints import (
         Constraint,
         at_least,
@@ -22,29 +22,21 @@ if TYPE_CHECKING:
         nonnegative,
         ordered,
     )
-    from holdfast.disclosure.pinned import Disclosure, pinned
+    from holdfast.disclosure.pinned import pinned
     from holdfast.domains import Cube, Hierarchy
     from holdfast.mechanism import (
         Mechanism,
-        Mixture,
-        Projected,
-        Release,
         compose,
         extend,
         gaussian,
         laplace,
-        mixture,
-        project,
-        within,
     )
-    from holdfast.mending.mended import Mended
+    from holdfast.mending.laws import reconcile_laws
     from holdfast.mending.verb import mend
     from holdfast.privacy import Guarantee
     from holdfast.queries import Neighbours, Query, counts, histogram, linked, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import (
-        Gain,
-        LinearRefinement,
         calibrate_refinement,
         knowledge_gain,
         refine,
@@ -53,13 +45,13 @@ if TYPE_CHECKING:
     from holdfast.release.certificate.load import load
     from holdfast.release.compare import compare
     from holdfast.release.ready import job
-    from holdfast.trees.normal.split import Split, best_shares
+    from holdfast.trees.normal.split import best_shares
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
-    "auditing": ("Audit", "audit"),
+    "auditing": ("audit",),
     "beliefs": ("beliefs",),
     "constraints": (
         "Constraint",
@@ -74,28 +66,20 @@ _ROOMS = {
         "nonnegative",
         "ordered",
     ),
-    "disclosure": ("Disclosure", "pinned"),
+    "disclosure": ("pinned",),
     "domains": ("Cube", "Hierarchy"),
     "mechanism": (
         "Mechanism",
-        "Mixture",
-        "Projected",
-        "Release",
         "compose",
         "extend",
         "gaussian",
         "laplace",
-        "mixture",
-        "project",
-        "within",
     ),
-    "mending": ("Mended", "mend"),
+    "mending": ("mend", "reconcile_laws"),
     "privacy": ("Guarantee",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "linked", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": (
-        "Gain",
-        "LinearRefinement",
         "calibrate_refinement",
         "knowledge_gain",
         "refine",
@@ -104,29 +88,20 @@ _ROOMS = {
     "release.certificate.load": ("load",),
     "release.compare": ("compare",),
     "release.ready": ("job",),
-    "trees.normal.split": ("Split", "best_shares"),
+    "trees.normal.split": ("best_shares",),
 }
 __getattr__ = on_demand(__name__, _ROOMS)
 
 __all__ = [
-    "Audit",
     "Constraint",
     "Cube",
-    "Disclosure",
-    "Gain",
     "Guarantee",
     "Hierarchy",
     "Keys",
-    "LinearRefinement",
     "Mechanism",
-    "Mended",
-    "Mixture",
     "Neighbours",
-    "Projected",
     "Query",
     "Refused",
-    "Release",
-    "Split",
     "Stream",
     "__version__",
     "at_least",
@@ -154,16 +129,14 @@ __all__ = [
     "load",
     "margins",
     "mend",
-    "mixture",
     "nonnegative",
     "ordered",
     "pinned",
-    "project",
     "query",
+    "reconcile_laws",
     "refine",
     "refinement_loss",
     "seeded",
-    "within",
     "workload",
 ]
 

@@ -9,21 +9,39 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:  # both take long to import
+    from narwhals.typing import IntoFrame
+    from scipy import sparse
 
 #: Whole numbers in tables stay strictly within ±2**62, so that a value plus its noise fits in 64 bits.
 LARGEST = 2**62
 #: Digits and bits of a number that is accepted at most: many more than any double has.
 MOST_DIGITS, MOST_BITS = 2000, 8000
+#: What a message may show as it is.
+SCALARS = (numbers.Number, Decimal, str, np.generic, os.PathLike)
 #: Positions stay below this where the number of outputs is not known yet: bounds of all of them are kept in memory.
 MOST_POSITIONS = 2**27
+
+#: What public functions take: one number, a vector and a matrix, of exact numbers where they are exact.
+Number = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
+Numbers = npt.ArrayLike | Number | Sequence[Number]
+Matrix: TypeAlias = "npt.ArrayLike | Sequence[Sequence[object]] | sparse.sparray | sparse.spmatrix"
+#: A budget or another number that may be left out.
+Amount = Number | None
+#: A number for each level: by its name or depth, or with a margin of it. (A mapping's keys vary with nothing.)
+ByLevel = Mapping[Any, Number]
+#: A data frame of any library that narwhals reads.
+Frame: TypeAlias = "IntoFrame | Mapping[str, Any]"
 
 Found = TypeVar("Found")
 
@@ -60,12 +78,24 @@ def known(found: Found | NoWay) -> Found:
 
 
 def shown(value: Any) -> str:
-    """Return what was found as a message shows it; some values are too long for that, or cannot be shown at all."""
+    """Return what was found as a message shows it: a scalar itself, anything else by its type and shape alone.
+
+    What was passed by mistake may be confidential: counts for a budget, records for a query.
+    """
+    kind = type(value).__name__
     try:
-        text = repr(value)
+        if value is None or (isinstance(value, SCALARS) and not isinstance(value, np.void)):
+            text = repr(value)
+            return text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}…"
+        if isinstance(value, type):
+            return f"the type {value.__name__}"
+        if hasattr(type(value), "__array__") or hasattr(type(value), "nnz"):
+            return f"{kind} of shape {tuple(map(int, value.shape))}"
+        if isinstance(value, (Sequence, Set, Mapping)):
+            return f"{kind} of {len(value)} entries"
     except Exception:  # numbers of many digits, and whatever objects of others do
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}…"
+        return f"a value of type {kind}"
+    return f"a value of type {kind}"
 
 
 def rational(name: str, value: Any) -> Fraction:
@@ -85,6 +115,15 @@ def rational(name: str, value: Any) -> Fraction:
     if len(digits) + abs(int(exponent)) > MOST_DIGITS:  # as a fraction it would fill the memory
         raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
     return Fraction(value)
+
+
+def written_rational(name: str, text: str) -> Fraction:
+    """Return the number that a text such as 1/10 or 0.1 stands for; one of more digits than are read is refused."""
+    try:
+        above, *below = [rational(name, Decimal(part)) for part in text.split("/", 1)]
+        return above / (below[0] if below else 1)
+    except (ArithmeticError, AttributeError, TypeError):
+        raise Refused(f"{name} must be a number such as 1/10, found {shown(text)}") from None
 
 
 def _finite(value: Any) -> bool:
@@ -145,6 +184,8 @@ def array(name: str, values: Any) -> npt.NDArray[Any]:
         result = np.asarray(values)
     except (ValueError, TypeError, OverflowError):
         raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
+    except MemoryError:
+        raise Refused(f"{name} is larger than memory, found {shown(values)}") from None
     if result.dtype == object:
         try:
             exact = [rational(name, value) for value in result.ravel()]
@@ -160,9 +201,14 @@ def array(name: str, values: Any) -> npt.NDArray[Any]:
     return result
 
 
-def _shape(name: str, result: npt.NDArray[Any], shape: Sequence[int] | None) -> None:
+def _of_shape(name: str, values: Any, shape: Sequence[int] | None) -> npt.NDArray[Any]:
+    """Return the values as an array of a shape, if one is told; what has more entries is not made one."""
+    if shape is not None and isinstance(values, Sequence) and len(values) > math.prod(shape):
+        raise Refused(f"{name} must have shape {tuple(shape)}, found {shown(values)}")
+    result = array(name, values)
     if shape is not None and result.shape != tuple(shape):
         raise Refused(f"{name} must have shape {tuple(shape)}, found shape {result.shape}")
+    return result
 
 
 def whole_numbers(
@@ -172,8 +218,7 @@ def whole_numbers(
 
     Without a copy they may be the same array, and are only to be read.
     """
-    result = array(name, values)
-    _shape(name, result, shape)
+    result = _of_shape(name, values, shape)
     if result.dtype.kind == "f":
         reals(name, result)
         bad = np.flatnonzero(result.ravel() != np.rint(result.ravel()))
@@ -187,8 +232,7 @@ def whole_numbers(
 
 def reals(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
     """Return confidential or public finite numbers as float64; a refusal names a position, never a value."""
-    result = array(name, values)
-    _shape(name, result, shape)
+    result = _of_shape(name, values, shape)
     converted = result.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(converted.ravel()))
     if bad.size:
@@ -204,8 +248,9 @@ def positions(name: str, values: Any, n: int | None = None) -> npt.NDArray[np.in
     most = MOST_POSITIONS if n is None else n
     if result.min() < 0 or result.max() >= most:
         limit = f"between 0 and {most - 1}" if n is not None or result.min() >= 0 else "0 or more"
-        bad = result[(result < 0) | (result >= most)][0]
-        raise Refused(f"{name} must hold positions {limit}, found {bad}")
+        bad = int(np.flatnonzero((result < 0) | (result >= most))[0])
+        where = shown(values) if np.isscalar(values) else f"another at place {bad}"
+        raise Refused(f"{name} must hold positions {limit}, found {where}")
     ordered = np.sort(result)  # many times faster than np.unique on millions of positions
     if (ordered[1:] == ordered[:-1]).any():
         raise Refused(f"{name} must not name a position twice")

@@ -60,6 +60,11 @@ def only_read(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return result
 
 
+def ranges(start: Ints, counts: Ints) -> Ints:
+    """start[0], start[0] + 1, …, so many, then the same of the next."""
+    return np.repeat(start - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+
+
 class Owner:
     """Something from which much is computed: it keeps the results of functions marked `kept` as long as it lives.
 
@@ -107,6 +112,17 @@ class Shared:
     def get(self, key: Any, make: Callable[[], Result]) -> Result:
         """The result that is kept under a key, or else the one that is made now."""
         return self._memo.get(Shared, key, make, self._most)
+
+    def known(self, key: Any) -> Any:
+        """What is kept under a key, or None."""
+        with self._memo.lock:
+            return self._memo.results.get(Shared, {}).get(key)
+
+    def put(self, key: Any, value: Result) -> Result:
+        """Keep this value under a key, as the newest."""
+        with self._memo.lock:
+            self._memo.results.setdefault(Shared, {}).pop(key, None)
+        return self.get(key, lambda: value)
 
     def __len__(self) -> int:
         return len(self._memo.results.get(Shared, ()))

@@ -29,7 +29,6 @@ class _Voice:
 
     @property
     def heard(self) -> bool:
-        """Whether somebody is told how far work has come."""
         return not self.quiet and (self.commanded or _terminal())
 
     def begin(self, work: Progress, *, at_once: bool = False) -> None:
@@ -42,7 +41,6 @@ class _Voice:
             self.tick()
 
     def end(self, work: Progress) -> None:
-        """Some work is done."""
         with self._lock:
             self._under_way.remove(work)
             if not self._under_way:
@@ -64,7 +62,6 @@ class _Voice:
                 _write(text + "\n")
 
     def say(self, sentence: str) -> None:
-        """Say one sentence on a line of its own."""
         with self._lock:
             if not self.quiet:
                 self._wipe()
@@ -90,7 +87,6 @@ _VOICE = _Voice()
 
 
 def heard() -> bool:
-    """Whether somebody is told how far work has come."""
     return _VOICE.heard
 
 

@@ -51,7 +51,6 @@ def test_a_mechanism_with_another_guarantee_is_not_let_in(accuracy, case):
         hf.laplace(query, epsilon=1.001),
         hf.laplace(query, epsilon=0.999),
         hf.laplace(query, epsilon=1.0, neighbours="replace-one"),
-        hf.laplace(query, epsilon=1.0).given(hf.consistent(case.tree), method="metropolis"),
         # the price of bounds is not paid here
         hf.laplace(query, epsilon=1.0).given(hf.consistent(case.tree) & hf.nonnegative(at=case.tree.leaves)),
     ]

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import holdfast as hf
-from broken import claim, wrong_sensitivity
 from holdfast.auditing import Audit
+from holdfast.auditing.gallery import claim, wrong_sensitivity
 from holdfast.cli.command import app
 from holdfast.release import audit as audited
 from holdfast.release.job.job import Job
@@ -40,7 +40,7 @@ def test_a_report_is_frozen_and_speaks_to_people_and_scripts():
 
 def test_the_same_seed_gives_the_same_findings():
     pairs = [([0, 0, 0, 0], [1, 1, 0, 0])]
-    first, second = (str(hf.audit(wrong_sensitivity(), pairs=pairs, seconds=30, seed=3)) for _ in range(2))
+    first, second = (str(hf.audit(wrong_sensitivity().mechanism, pairs=pairs, seconds=30, seed=3)) for _ in range(2))
     assert first == second
 
 

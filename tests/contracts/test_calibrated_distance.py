@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.given.near.walk import walk
-from holdfast.given.tau import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
+from holdfast.given.near import walk
+from holdfast.given.problem import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
 
 TWO_SUMS = hf.invariant([[1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6]])
 
@@ -107,7 +107,7 @@ def test_shorter_distances_are_walked_longer():
     steps = []
     for tau in (1e-3, 1e-8):
         problem = walking(0.7, tau=tau).source.plan.shares[0].problem
-        steps.append(walk._lines(problem, None)[1])
+        steps.append(walk._run(problem, None).steps)
     assert steps[1] > 1.5 * steps[0]
 
 

@@ -12,10 +12,10 @@ from scripts import ROOT
 
 NAMES = [name for name in hf.__all__ if name not in ("__version__", "beliefs")]
 #: What draws or promises, and so has a law or a guarantee of its own.
-LAWS = ["extend", "gaussian", "laplace", "mixture", "project", "Projected", "seeded", "Keys", "Stream"]
+LAWS = ["extend", "gaussian", "laplace", "seeded", "Keys", "Stream"]
 GUARANTEES = [
     *["audit", "best_shares", "calibrate_refinement", "compose", "extend", "gaussian", "invariant", "job", "laplace"],
-    *["mixture", "project", "Projected", "query", "refine", "refinement_loss", "seeded", "within"],
+    *["query", "refine", "refinement_loss", "seeded"],
 ]
 
 

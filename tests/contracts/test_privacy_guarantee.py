@@ -184,8 +184,8 @@ def test_plain_words():
         "every exactly published figure stays the same",
         "Epsilon is 0.333334 with delta 1e-6",
         "1e-9 pays for numerical error",
-        "rho 0.5",
-        "shifted by 1 standard deviations",
+        "Rho is 0.5",
+        "Mu is 1: ",
         "Not protected: published exactly: the total.",
         "not proved",
         "upper bound",
@@ -196,7 +196,7 @@ def test_plain_words():
     assert "one record is added or removed" in str(statement(epsilon=1.0, exact=True))
     assert "The figure is attained" in str(statement(epsilon=1.0, exact=True))
     assert "whole Rényi orders" in str(statement(rho=1.0, orders="integer"))
-    assert "leave open" in str(statement(epsilon=1.0, scope="subspace"))
+    assert "only the noisy part" in str(statement(epsilon=1.0, scope="subspace"))
 
 
 def test_words_never_promise_more_than_numbers():

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 from holdfast.privacy import (
     Guarantee,
     compose,
@@ -100,7 +101,7 @@ def test_losses_need_a_rho():
 def test_mixtures_keep_the_worst_kind():
     query = hf.histogram(3)
     parts = [hf.gaussian(query, scale=scale) for scale in (2, 5)]
-    mixed = hf.mixture(parts, [F(1, 2), F(1, 2)]).guarantee
+    mixed = mixture(parts, [F(1, 2), F(1, 2)]).guarantee
     assert mixed.at_delta(1e-6).epsilon == parts[0].guarantee.at_delta(1e-6).epsilon
 
 

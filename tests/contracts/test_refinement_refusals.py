@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.refinement import printed_theorem_2
+from holdfast.refinement import LinearRefinement, printed_theorem_2
 
-BEST = hf.LinearRefinement.best([[1], [1]])
+BEST = LinearRefinement.best([[1], [1]])
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ BEST = hf.LinearRefinement.best([[1], [1]])
         (lambda: hf.calibrate_refinement(BEST, [1, 0], 1, outputs=[0, 1]), "never coincide"),
         (lambda: hf.calibrate_refinement(BEST, [1, 0], -1), "above 0"),
         (lambda: hf.calibrate_refinement(BEST, [1, 0], 1, relative=[1, 2, 3]), "relative must be one number or 2"),
-        (lambda: hf.LinearRefinement([[1, 0], [0, 1]], [[1]]), "shape"),
-        (lambda: hf.LinearRefinement.best([[1], [1]], [[1, 2], [2, 1]]), "positive definite"),
+        (lambda: LinearRefinement([[1, 0], [0, 1]], [[1]]), "shape"),
+        (lambda: LinearRefinement.best([[1], [1]], [[1, 2], [2, 1]]), "positive definite"),
         (lambda: BEST.unbiased([[1], [1], [1]]), "shape"),
         (lambda: BEST.refine([1.0, 2.0, 3.0], [1]), "noisy must have shape"),
         (lambda: printed_theorem_2(BEST, [[1], [1]], [0, 0], 1), "not be zero"),
         (lambda: printed_theorem_2(BEST, [[1], [1]], [1, 0], 1, [[2]]), "orthogonal"),
-        (lambda: printed_theorem_2(hf.LinearRefinement(np.eye(2), [[0], [0]]), [[1], [1]], [1, 0], 1), "rank"),
+        (lambda: printed_theorem_2(LinearRefinement(np.eye(2), [[0], [0]]), [[1], [1]], [1, 0], 1), "rank"),
     ],
 )
 def test_refusals(ask, words):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.noise.draws.lattice_form import LatticeForm
 from holdfast.privacy import gaussian_mu
-from holdfast.subspace.lattice.form import LatticeForm
 
 CELLS = hf.histogram(4)
 TOTAL = hf.invariant([[1, 1, 1, 1]])

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import holdfast as hf
+from holdfast.mechanism import project
 from holdfast.mechanism.projected import _products
 from subspaces import TREE, exact
 
@@ -25,7 +26,7 @@ def clipped(truth):
 
 
 def test_the_projected_answer_keeps_the_figures_and_the_rest_of_the_answer():
-    mechanism = hf.project(clipped, CELLS, TOTAL, guarantee=claim())
+    mechanism = project(clipped, CELLS, TOTAL, guarantee=claim())
     values = mechanism.release(TRUTH).values
     assert values.sum() == pytest.approx(TRUTH.sum())
     raw = clipped(TRUTH)
@@ -36,16 +37,16 @@ def test_the_projected_answer_keeps_the_figures_and_the_rest_of_the_answer():
 
 
 def test_statements():
-    first, second = hf.project(clipped, CELLS, TOTAL, guarantee=claim()).guarantees
+    first, second = project(clipped, CELLS, TOTAL, guarantee=claim()).guarantees
     assert (first.scope, first.epsilon, first.status) == ("subspace", 0.5, "proved")
     assert any("not holdfast's" in caveat for caveat in first.caveats)
     assert first.unprotected
     # One record goes and one comes: two steps of the claimed relation.
     assert (second.scope, second.epsilon, second.records) == ("invariant-sharing", 1.0, 2)
-    (only,) = hf.project(clipped, CELLS, TOTAL, guarantee=claim("replace-one", epsilon=1, delta=1e-6)).guarantees
+    (only,) = project(clipped, CELLS, TOTAL, guarantee=claim("replace-one", epsilon=1, delta=1e-6)).guarantees
     assert (only.scope, only.epsilon, only.delta) == ("all", 1.0, 1e-6)
     margins = hf.invariant(hf.exact_margins((2, 2), [(0,), (1,)]))
-    swap = hf.project(clipped, CELLS, margins, guarantee=claim(rho=0.1)).guarantees[-1]
+    swap = project(clipped, CELLS, margins, guarantee=claim(rho=0.1)).guarantees[-1]
     # A swap replaces two records: four steps, and ρ grows with their square.
     assert (swap.scope, swap.records, swap.neighbours.kind) == ("invariant-sharing", 2, "replace-one")
     assert swap.rho == pytest.approx(1.6)
@@ -55,7 +56,7 @@ def test_structural_equalities_hold_too():
     query, constraint = exact(TREE, [0])
     truth = query.answer([3, 0, 5, 1, 2])
     generator = np.random.default_rng(1)
-    mechanism = hf.project(lambda x: x + generator.laplace(size=x.size), query, constraint, guarantee=claim())
+    mechanism = project(lambda x: x + generator.laplace(size=x.size), query, constraint, guarantee=claim())
     values = mechanism.release(truth).values
     assert values[0] == pytest.approx(truth[0])
     assert values == pytest.approx(TREE.sum_up(values[TREE.leaves]))
@@ -75,12 +76,12 @@ def test_structural_equalities_hold_too():
 def test_refusals(arguments, words):
     *rest, guarantee = arguments
     with pytest.raises(hf.Refused, match=words):
-        hf.project(*rest, guarantee=guarantee)
+        project(*rest, guarantee=guarantee)
 
 
 def test_answers_of_another_shape_are_refused():
     with pytest.raises(hf.Refused, match="shape"):
-        hf.project(lambda truth: truth[:2], CELLS, TOTAL, guarantee=claim()).release(TRUTH)
+        project(lambda truth: truth[:2], CELLS, TOTAL, guarantee=claim()).release(TRUTH)
 
 
 @pytest.mark.slow
@@ -90,11 +91,11 @@ def test_the_same_answer_and_figures_give_the_same_bits_whatever_the_truth():
     for _ in range(50):
         truth = generator.integers(0, 30, size=4)
         noisy = generator.integers(-9, 40, size=4)
-        mechanism = hf.project(lambda _, given=noisy: given, CELLS, thirds, guarantee=claim())
+        mechanism = project(lambda _, given=noisy: given, CELLS, thirds, guarantee=claim())
         other = truth + generator.integers(1, 9) * np.array([1, -1, 0, 0])
         assert mechanism.release(truth).values.tolist() == mechanism.release(other).values.tolist()
         # Real answers too: halves and tenths have one exact sum, whichever cells they stand in.
-        tenths = hf.project(lambda _, given=noisy: given * 0.1, CELLS, thirds, guarantee=claim())
+        tenths = project(lambda _, given=noisy: given * 0.1, CELLS, thirds, guarantee=claim())
         moved = tenths.release(truth / 8).values
         assert moved.tolist() == tenths.release(other / 8).values.tolist()
         assert moved[:3].sum() == pytest.approx(truth[:3].sum() / 8)
@@ -104,14 +105,14 @@ def test_what_the_claim_leaves_unprotected_is_said_again():
     claimed = hf.Guarantee(
         epsilon=1.0, neighbours=hf.Neighbours("replace-one"), because="my proof", unprotected=("the total",)
     )
-    found = hf.project(clipped, CELLS, hf.invariant([[1, 0, 0, 0]]), guarantee=claimed).guarantees
+    found = project(clipped, CELLS, hf.invariant([[1, 0, 0, 0]]), guarantee=claimed).guarantees
     assert len(found) == 2
     assert all(each.unprotected[0] == "the total" and len(each.unprotected) > 1 for each in found)
 
 
 def test_a_query_known_by_its_sensitivities_says_so():
     query = hf.query(4, l1=1, l2=1)
-    sharing = hf.project(clipped, query, TOTAL, guarantee=claim()).guarantees[-1]
+    sharing = project(clipped, query, TOTAL, guarantee=claim()).guarantees[-1]
     assert sharing.scope == "invariant-sharing"
     assert any("known by its sensitivities only" in caveat for caveat in sharing.caveats)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture, project
 from holdfast.mechanism.processed import NO_VERBS, NOTHING_LEFT
 
 F = Fraction
@@ -60,7 +61,7 @@ def test_subspace_statements_do_not_pass(neighbours):
     mechanisms = [
         hf.laplace(query, epsilon=1, neighbours=neighbours, integer=False).onto(exact),
         hf.extend(query, exact, epsilon=1, delta=1e-6, neighbours=neighbours),
-        hf.project(lambda truth: truth, query, exact, guarantee=plain.guarantee),
+        project(lambda truth: truth, query, exact, guarantee=plain.guarantee),
         plain.given(exact),
     ]
     for before in mechanisms:
@@ -85,9 +86,7 @@ def test_nothing_is_released_where_only_a_subspace_statement_holds():
     "make",
     [
         lambda query: hf.laplace(query, epsilon=1),
-        lambda query: hf.mixture(
-            [hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=F(1, 2))], [F(1, 2), F(1, 2)]
-        ),
+        lambda query: mixture([hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=F(1, 2))], [F(1, 2), F(1, 2)]),
     ],
 )
 def test_no_verb_after_it(make):

@@ -1,22 +1,13 @@
-"""What every table drawn on a hierarchy keeps: its sums, its bounds, and its independence of workers and rounding."""
+"""Draws on hierarchies: sums, bounds, adversarial counts and what is kept."""
 
 import gc
 import weakref
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.arrays import compiled
-from holdfast.randomness import Keys
-from holdfast.trees.messages import messages
-from holdfast.trees.messages import sampler as sampler_module
-from holdfast.trees.messages.outlook import learned
-from holdfast.trees.messages.parcels import empty_shelf
-from holdfast.trees.messages.responses import at, slope_for
-from holdfast.trees.messages.windows import within
-from samplers import NONE, narrowed, sampler, sums_up
+from samplers import NONE, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
 
@@ -35,83 +26,6 @@ def counts_to_bounds(parents, leaf_counts):
     for v in range(parents.size - 1, 0, -1):
         counts[parents[v]] += counts[v]
     return -counts
-
-
-def random_case(seed):
-    """A random tree with scales per output and bounds on some."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(12, 70))
-    parents = np.array([-1] + [int(rng.integers(max(0, v // 6 - 1), max(1, min(v, v // 4 + 1)))) for v in range(1, n)])
-    low = np.where(rng.random(n) < 0.5, -rng.integers(0, 6, n), -NONE)
-    high = np.where(rng.random(n) < 0.3, rng.integers(1, 9, n), NONE)
-    return parents, rng.choice([0.75, 1.0, 2.5], n), low, high
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("seed", range(6))
-def test_balls_and_doubles_draw_the_same_tables(kind, seed):
-    """Error bounds inflated 1e11 times leave most draws to ball arithmetic, which must choose as doubles do."""
-    parents, scales, low, high = random_case(seed)
-    plain = sampler(parents, kind, scales, low, high).draw(6, hf.seeded(seed))
-    careful = sampler(parents, kind, scales, low, high, inflation=1e11).draw(6, hf.seeded(seed))
-    assert np.array_equal(plain, careful)
-    assert sums_up(parents, plain)
-    assert (plain >= low).all()
-    assert (plain <= high).all()
-
-
-@pytest.mark.slow
-def test_balls_and_doubles_draw_the_same_city():
-    low = np.where(np.arange(270) < 7, -NONE, -(np.arange(270) % 4))
-    plain, careful = (
-        sampler(CITY, "laplace", 3, low, inflation=inflation).draw(1, hf.seeded(8)) for inflation in (1.0, 1e11)
-    )
-    assert np.array_equal(plain, careful)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "learn"), [("laplace", False), ("laplace", True), ("gaussian", None)])
-def test_workers_do_not_change_a_table(kind, learn):
-    """Neither the table nor the windows that were guessed for it, in slices."""
-    parents = nation(36_000, group=8)
-    low = counts_to_bounds(parents, np.random.default_rng(3).integers(0, 7, 36_000))
-    made = [sampler(parents[: low.size], kind, 2, low, workers=workers, learn=learn) for workers in (1, 2, 3)]
-    tables = [each.draw(2, hf.seeded(4)) for each in made]
-    for table, each in zip(tables[1:], made[1:], strict=True):
-        assert np.array_equal(tables[0], table)
-        for one, other in zip(made[0].ready.guess, each.ready.guess, strict=True):
-            assert np.array_equal(one, other)
-    assert not np.array_equal(tables[0][0], tables[0][1])
-
-
-@pytest.mark.parametrize("holds", [True, False])
-def test_a_message_tells_how_it_answers_to_slopes(holds):
-    """A normal law is followed exactly from its mean and variance at one slope, if the window holds it."""
-    places, grid, tilt = np.arange(-40, 51.0), np.linspace(-0.5, 0.5, 11), 0.05
-    shelf = empty_shelf(np.array([places.size]))
-    shelf.values[:] = np.exp(-((places - 3) ** 2) / 40)
-    shelf.lo[0], shelf.hi[0], shelf.r_lo[0], shelf.r_hi[0] = -40, 50, 0.3, 0.3 if holds else 1.1
-    mean, variance = (np.array([guess], dtype=np.float32) for guess in (5 + 35 * grid, np.full(grid.size, 35.0)))
-    learned(np.zeros(1, dtype=np.int64), np.array([tilt]), grid, mean, variance, shelf)
-    assert np.allclose(mean[0], 3 + 20 * (grid - tilt) if holds else 5 + 35 * grid, atol=1e-3)
-    assert np.allclose(variance, 20 if holds else 35)
-
-
-@compiled
-def follow(mean, variance, grid, slope):
-    """The mean and the variance under a slope, and the slope for that mean."""
-    m, v = at(mean, variance, grid, slope)
-    return m, v, slope_for(mean, variance, grid, m)
-
-
-@pytest.mark.parametrize("part", [0.0, 0.2, 0.7, 1.0])
-def test_curves_between_slopes_follow_lines_and_poles(part):
-    """And are found again from their heights."""
-    grid, slope = np.array([-0.5, 0.1, 0.8]), 0.1 + 0.7 * part
-    assert np.allclose(follow(3 + 2 * grid, np.full(3, 2.0), grid, slope), (3 + 2 * slope, 2, slope))
-    pole = 1 / (1 - grid)
-    assert np.allclose(follow(pole, pole**2, grid, slope), (1 / (1 - slope), 1 / (1 - slope) ** 2, slope))
 
 
 def zeros(rng, n):
@@ -164,34 +78,12 @@ ONE_PARENT = {
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("case", ONE_PARENT)
 def test_no_counts_are_refused(kind, case):
-    """Where compiled messages cannot be made for such counts, they are drawn in plain numpy."""
     counts, scales = ONE_PARENT[case]
     parents = np.array([-1] + [0] * counts.size)
     low = counts_to_bounds(parents, counts)
     draws = sampler(parents, kind, scales, low).draw(1, hf.seeded(2))
     assert sums_up(parents, draws)
     assert (draws >= low).all()
-
-
-def test_trees_that_are_rejected_again_and_again_are_drawn_in_plain_numpy(monkeypatch):
-    """Only these: trees that were accepted stay as they were drawn."""
-    parents = np.array([-1, -1] + [0] * 20 + [1] * 20)
-    low = np.where(np.arange(42) < 2, -NONE, -3)
-    made = sampler(parents, "laplace", 2, low)
-    first = made.draw(1, hf.seeded(3))[0]
-    once = type(made)._draw_rows
-
-    def rejected(self, noise, keys, start, attempt):
-        once(self, noise, keys, start, attempt)
-        return {0: {int(self.ready.trees_of_outputs[0])}}
-
-    monkeypatch.setattr(type(made), "_draw_rows", rejected)
-    again = made.draw(1, hf.seeded(3))
-    assert sums_up(parents, again)
-    assert (again >= low).all()
-    second = np.r_[1, 22:42]
-    assert np.array_equal(again[0, second], first[second])
-    assert not np.array_equal(again[0], first)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -262,31 +154,13 @@ def test_messages_go_with_their_sampler():
     """No circle of references keeps a nation's messages alive until the collector comes by."""
     made = sampler(CITY, "laplace", 3)
     made.draw(1, hf.seeded(14))
-    kept = weakref.ref(made.ready)
+    kept = weakref.ref(made.messages)
     gc.disable()
     try:
         del made
         assert kept() is None
     finally:
         gc.enable()
-
-
-def test_no_coin_serves_twice(monkeypatch):
-    """Each message beyond its window has a coin of its own, or acceptance would not be a product of probabilities."""
-    tossed = []
-    at = Keys.at
-
-    def recording(self, *path):
-        if path[0] == "coin":
-            tossed.append(path)
-        return at(self, *path)
-
-    monkeypatch.setattr(Keys, "at", recording)
-    scales = [np.inf, 1, 1, 1, 1, 1]
-    made = narrowed(sampler([-1, 0, 0, 1, 1, 2], "gaussian", scales, need=0.05, need_inside=0.05), 1)
-    made.draw(600, hf.seeded(13))
-    assert len(tossed) > 100
-    assert len(set(tossed)) == len(tossed)
 
 
 @pytest.mark.parametrize("by", [1, 3])
@@ -310,52 +184,21 @@ def test_where_nothing_is_free_all_noise_is_0():
     assert not made.draw(2, hf.seeded(1)).any()
 
 
-@pytest.mark.parametrize(
-    ("guess", "possible", "window"),
-    [
-        ((-3.5, np.inf), (-NONE, 0), (-4, 0)),
-        ((-np.inf, 2.5), (-7, NONE), (-7, 3)),
-        ((np.nan, np.nan), (-2, 9), (-2, 9)),
-        ((-1e300, 1e300), (-NONE, NONE), (-NONE, NONE)),
-        ((-0.5, 0.5), (-NONE, NONE), (-1, 1)),
-        ((5.0, 6.0), (-9, 3), (0, 3)),
-    ],
-)
-def test_windows_are_kept_to_what_is_possible(guess, possible, window):
-    """Guesses have no end where nothing bends a total."""
-    assert within(*guess, *possible) == window
-
-
 def test_messages_that_have_no_sum_are_not_drawn_from():
     """Tiny noise leads guesses astray: far out, the message of one part rose faster than that of the other fell."""
     parents = np.array([-1, 0, 0, 0, 0] + [1] * 6 + [2] * 3 + [3] * 7 + [4] * 4)
     counts = np.array([0, 0, 14, 97, 0, 22, 0, 0, 64, 38, 0, 0, 8, 77, 0, 0, 0, 18, 0, 0])
     low = np.concatenate([np.full(5, -NONE), -counts])
-    drawn = sampler(parents, "gaussian", 0.3, low)._draw(3, hf.seeded(1))
+    drawn = sampler(parents, "gaussian", 0.3, low).draw(3, hf.seeded(1))
     assert sums_up(parents, drawn)
     assert (drawn >= low).all()
 
 
-@pytest.mark.parametrize(("rejections", "plain"), [(3, 0), (4, 1)])
-def test_plain_numpy_draws_only_after_many_rejections(rejections, plain, monkeypatch):
-    made, attempts, asked = sampler(CITY, "laplace", 3.0), [], []
-    finished, in_plain = sampler_module._Drawing.finished, sampler_module.PlainSampler.draw
-
-    def rejecting(drawing):
-        attempts.append(drawing.place[2])
-        return {0: {int(made.ready.trees[0])}} if len(attempts) <= rejections else finished(drawing)
-
-    monkeypatch.setattr(sampler_module, "PATIENCE", 3)
-    monkeypatch.setattr(sampler_module._Drawing, "finished", rejecting)
-    monkeypatch.setattr(sampler_module.PlainSampler, "draw", lambda *given: asked.append(1) or in_plain(*given))
-    assert sums_up(np.array(CITY), made._draw(1, hf.seeded(4)))
-    assert attempts == [0, 1, 2, 3]
-    assert len(asked) == plain
-
-
-def test_windows_inside_parcels_of_more_than_a_nation_miss_no_more_totals():
-    def rarity(n):
-        return messages._rarity(SimpleNamespace(need_inside=14.0, forest=SimpleNamespace(n=n)))
-
-    assert rarity(1) == rarity(messages.NATION) == 14.0
-    assert rarity(10 * messages.NATION) == pytest.approx(14.0 + np.log(10))
+def test_categories_and_forests_are_drawn():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 0, -1, 4, 4])
+    query = hf.counts(tree, by=2)
+    mechanism = hf.laplace(query, scale=1).given(hf.consistent(query))
+    noise = mechanism.noise(50_000, hf.seeded(10)).reshape(-1, 7, 2)
+    assert np.array_equal(noise[:, 0], noise[:, 1:4].sum(axis=1))
+    assert np.array_equal(noise[:, 4], noise[:, 5:].sum(axis=1))
+    assert noise.reshape(-1, 14).std(axis=0) == pytest.approx(mechanism.standard_error(), rel=0.03)

@@ -6,7 +6,7 @@ import pytest
 import holdfast as hf
 from free_leaves import FOREST, INF, MAKE, THREE
 from holdfast.trees.shape.forest import Forest
-from holdfast.trees.spread.free_leaves import FreeLeaves
+from holdfast.trees.shape.free_leaves import FreeLeaves
 
 REFUSED = {
     "two free leaves": (THREE, [1, 1, 1, INF, INF, 1], None, "positions 3 and 4"),

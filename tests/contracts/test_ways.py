@@ -94,13 +94,13 @@ GIVEN = {
     "lines": [
         Example(law(hf.counts(FLAT), integer=False), hf.consistent(FLAT) & hf.nonnegative(), STAR)
         for law in (laplace, gaussian)
+    ]
+    + [Example(laplace(hf.margins((4, 5)), integer=False), CROSSED, WIDE)],
+    "lattice": [
+        Example(gaussian(hf.margins((4, 5))), CROSSED, WIDE),
+        Example(gaussian(hf.margins((2,) * 4), neighbours="replace-one"), FOUR, WIDE[:16]),
     ],
-    "gibbs": [Example(laplace(hf.margins((4, 5)), integer=False), CROSSED, WIDE)],
-    "two_way": [Example(law(hf.margins((4, 5))), CROSSED, WIDE) for law in (laplace, gaussian)],
-    "listed": [Example(hf.laplace(hf.margins((2, 2, 2)), epsilon=0.25), PAIRS & hf.nonnegative(), CUBE)],
-    "in_turn": [
-        Example(law(hf.margins((2,) * 4), neighbours="replace-one"), FOUR, WIDE[:16]) for law in (laplace, gaussian)
-    ],
+    "two_way": [Example(laplace(hf.margins((4, 5))), CROSSED, WIDE)],
     "walk": [Example(laplace(hf.margins((4, 5))), CROSSED & hf.nonnegative(), WIDE)],
     "metropolis": [Example(laplace(hf.counts(FLAT)), hf.consistent(FLAT) & hf.nonnegative(), STAR)],
 }

@@ -103,6 +103,10 @@ def test_replacing_a_record_leaves_the_total_free():
     tree = hf.Hierarchy.from_parents([-1, 0, 0])
     query = hf.counts(tree, by=(2,), keep=[(), (0,)])
     split = hf.best_shares(query, neighbours="replace-one")
+    # Shares are asked for as `query.groups` names levels and margins, by depth, and by name.
+    assert [split.shares[group] for group in query.groups] == list(split.shares.values())
+    with pytest.raises(KeyError):
+        split.shares[9, ()]
     named = {key: value for key, value in split.shares.items() if key[1] == () and key[0] == "level 0"}
     assert set(named.values()) == {10**6}
     base = hf.gaussian(query, rho=0.5, neighbours="replace-one", shares=split.shares, integer=False)

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.auditing.changes import changes, records_changed
-from holdfast.auditing.claims import Claim
+from holdfast.auditing.claims import Claim, Losses
 from holdfast.auditing.listing import listed
-from holdfast.auditing.losses import Losses
-from holdfast.auditing.pairs import Pair, neighbouring, searched_pairs
+from holdfast.auditing.pairs import Pair, changes, neighbouring, records_changed, searched_pairs
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 

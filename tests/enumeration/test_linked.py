@@ -1,13 +1,13 @@
 """Linked tables: what one household changes, by listing every household; estimates and whole tables against others."""
 
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.onto.areas.linked_estimate import LinkedEstimate
-from holdfast.onto.areas.linked_sharing import LinkedSharing
+from holdfast.onto.areas.linked_sharing import LinkedEstimate, LinkedSharing
 from holdfast.onto.choose import choose
 from holdfast.onto.problem import Problem
 from holdfast.onto.ways import linked, program
@@ -237,6 +237,68 @@ def test_data_that_break_a_tie_are_refused_without_a_figure():
     with pytest.raises(hf.Refused, match="obey the ties") as refusal:
         query.answer(cells)
     assert "7" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_households_have_is_accepted_and_what_the_ties_tell_to_be_too_much_is_not(case):
+    """Sums of any listed households are accepted; rows that no sum of households has may be refused."""
+    query, rng = village(**CASES[case]), np.random.default_rng(3)
+    sizes = [part.table.cells for part in query.parts]
+    places = query.hierarchy.n_leaves
+    kinds = []
+    for rows in product(*(range(most + 1) for most in query.most)):
+        for own in product(
+            *(combinations_with_replacement(range(n), many) for n, many in zip(sizes, rows, strict=True))
+        ):
+            cells = [np.bincount(each, minlength=n) for each, n in zip(own, sizes, strict=True)]
+            if not np.any(sum(tie @ each for tie, each in zip(query.ties, cells, strict=True))):
+                kinds.append(cells)
+    for _ in range(40):
+        chosen = [[kinds[k] for k in rng.integers(len(kinds), size=rng.integers(4))] for _ in range(places)]
+        tables = [
+            np.array([np.sum([each[u] for each in here], axis=0) + np.zeros(n, np.int64) for here in chosen])
+            for u, n in enumerate(sizes)
+        ]
+        answer = query.answer(dict(zip(query.names, tables, strict=True)))
+        assert answer.size == query.n
+
+
+def test_a_household_larger_than_most_is_refused_where_the_ties_tell_it():
+    def with_sizes(most, households=4):
+        tree = hf.Hierarchy.from_parents([-1, 0])
+        tables = {"persons": hf.counts(tree), "households": hf.counts(tree, by=hf.Cube(households, ["size"]))}
+        sizes = {"persons": 1, "households": [-size for size in range(1, households + 1)]}
+        return hf.linked(tables, ties=[sizes], most={"persons": most, "households": 1})
+
+    data = {"persons": [4], "households": [0, 0, 0, 1]}
+    with pytest.raises(hf.Refused, match="no such households") as refusal:
+        with_sizes(3).answer(data)
+    assert not any(sign in str(refusal.value) for sign in "34")
+    assert with_sizes(4).answer(data).tolist() == [4, 4, 0, 0, 0, 1, 0, 0, 0, 1]
+    # Where a household has a head, and nobody lives alone without one, it has no more than so many others.
+    tree = hf.Hierarchy.from_parents([-1, 0])
+    tables = {"persons": hf.counts(tree, by=hf.Cube(2, ["head"])), "households": hf.counts(tree)}
+    heads = {"persons": [1, 0], "households": -1}
+    told = hf.linked(tables, ties=[heads], most={"persons": 4, "households": 1})
+    told.answer({"persons": [1, 9], "households": [1]})  # nine of them may live in no household
+    statement = hf.gaussian(told, rho=1).guarantee
+    assert statement.assumes == (
+        "no household has more rows than 4 of persons or 1 of households; all are in one place and obey the ties",
+    )
+    assert "no household has more rows than 4 of persons" in str(statement)
+    paired = hf.linked(tables, ties=[{"persons": [3, -1]}], most={"persons": 4, "households": 1})
+    paired.answer({"persons": [2, 6], "households": [9]})
+
+
+def test_rows_of_one_table_are_limited_by_those_of_another():
+    """Every person is tied to a household of its own cell: at most one for each."""
+    tree = hf.Hierarchy.from_parents([-1])
+    tables = {"persons": hf.counts(tree), "homes": hf.counts(tree, by=hf.Cube(3, ["persons"]))}
+    query = hf.linked(tables, ties=[{"persons": 1, "homes": [-1, -2, -5]}], most={"persons": 3, "homes": 2})
+    assert query._limits[1] == [(0, 1, Fraction(2)), (1, 0, Fraction(1))]
+    query.answer({"persons": [4], "homes": [0, 2, 0]})
+    with pytest.raises(hf.Refused, match="no such households"):
+        query.answer({"persons": [5], "homes": [0, 0, 1]})
 
 
 def test_a_tie_that_no_level_tells_is_refused():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture, project
 
 F = Fraction
 HALF = [F(1, 2), F(1, 2)]
@@ -79,7 +80,7 @@ PAIRS = [
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("parts", PAIRS)
 def test_a_mixture_with_figures_loses_no_more_than_it_says(parts, kind):
-    mechanism = hf.mixture([made(*part, kind) for part in parts], HALF)
+    mechanism = mixture([made(*part, kind) for part in parts], HALF)
     published = any(FIGURES[name] for name, _ in parts)
     for statement in mechanism.guarantees:
         if statement.scope == "subspace":
@@ -90,7 +91,7 @@ def test_a_mixture_with_figures_loses_no_more_than_it_says(parts, kind):
 
 
 def test_the_worst_part_is_met_where_all_parts_have_the_same_figure():
-    mechanism = hf.mixture([made("total", 1, "replace-one"), made("total", 3, "replace-one")], HALF)
+    mechanism = mixture([made("total", 1, "replace-one"), made("total", 3, "replace-one")], HALF)
     assert mechanism.guarantee.scope == "all"
     # Far out the narrow part weighs nothing and in the middle it leads: the ratio lies between those of the parts.
     truth = worst((("total", 1), ("total", 3)), "replace-one", 1)
@@ -99,7 +100,7 @@ def test_the_worst_part_is_met_where_all_parts_have_the_same_figure():
 
 def test_neighbours_that_do_not_share_all_figures_are_not_covered():
     # Both figures are shared by exchanging cells 0 and 1 only, never by a change of cell 2.
-    mechanism = hf.mixture([made("total", 1, "replace-one"), made("pair", 1, "replace-one")], HALF)
+    mechanism = mixture([made("total", 1, "replace-one"), made("pair", 1, "replace-one")], HALF)
     (statement,) = [each for each in mechanism.guarantees if each.records == 1]
     assert statement.scope == "invariant-sharing"
     assert any("cell 2" in words for words in statement.unprotected)
@@ -110,12 +111,12 @@ def test_subspace_statements_mix_for_what_no_figure_fixes():
         hf.laplace(QUERY, scale=scale, integer=False).onto(hf.invariant(FIGURES[name]))
         for name, scale in (("total", 1), ("pair", 2))
     ]
-    mechanism = hf.mixture(parts, HALF)
+    mechanism = mixture(parts, HALF)
     scopes = {each.scope: each for each in mechanism.guarantees}
     assert scopes["subspace"].epsilon == 1.0
     assert scopes["subspace"].records == 1
     together = hf.invariant(FIGURES["total"]) & hf.invariant(FIGURES["pair"]) & hf.invariant([[1, 0, 0]])
-    everything = hf.mixture([part.onto(together) for part in (hf.laplace(QUERY, scale=1, integer=False),)], [1])
+    everything = mixture([part.onto(together) for part in (hf.laplace(QUERY, scale=1, integer=False),)], [1])
     with pytest.raises(hf.Refused, match="no change of a few records"):
         _ = everything.guarantee  # nothing is left open: a statement would be about nothing
 
@@ -123,7 +124,7 @@ def test_subspace_statements_mix_for_what_no_figure_fixes():
 def test_data_that_one_part_cannot_have_are_refused_whatever_the_coin_says():
     query = hf.histogram(2)
     parts = [hf.laplace(query, scale=1).onto(hf.fixed([0], [0])), hf.laplace(query, scale=1)]
-    mechanism = hf.mixture(parts, [F(1, 10**9), 1 - F(1, 10**9)])
+    mechanism = mixture(parts, [F(1, 10**9), 1 - F(1, 10**9)])
     with pytest.raises(hf.Refused, match="violates what must hold"):
         mechanism.release([1, 1])
 
@@ -131,9 +132,9 @@ def test_data_that_one_part_cannot_have_are_refused_whatever_the_coin_says():
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("parts", PAIRS[:4])
 def test_composition_takes_mixtures(parts, kind):
-    mixture = hf.mixture([made(*part, kind) for part in parts], HALF)
+    mixed = mixture([made(*part, kind) for part in parts], HALF)
     beside = made("total", 4, kind)
-    composed = hf.compose([mixture, beside])
+    composed = hf.compose([mixed, beside])
     assert composed.guarantees[0] == composed
     rows = [row for name, _ in (*parts, ("total", 4)) for row in (FIGURES[name] or [])]
     for statement in composed.guarantees:
@@ -157,7 +158,7 @@ def test_composition_takes_mixtures(parts, kind):
 
 def test_composition_takes_projected_mechanisms_and_says_all_that_holds():
     claim = hf.laplace(QUERY, epsilon=F(1, 2)).guarantee
-    projected = hf.project(lambda truth: truth, QUERY, hf.invariant(FIGURES["total"]), guarantee=claim)
+    projected = project(lambda truth: truth, QUERY, hf.invariant(FIGURES["total"]), guarantee=claim)
     beside = hf.laplace(QUERY, epsilon=1, integer=False).onto(hf.invariant(FIGURES["total"]))
     composed = hf.compose([projected, beside])
     found = {each.scope: each for each in composed.guarantees}
@@ -190,7 +191,7 @@ def test_a_mixture_says_what_its_parts_assume_of_all_data():
     bounded = hf.laplace(QUERY, epsilon=1).given(hf.between(0, 10))
     assert bounded.guarantee.assumes
     free = hf.laplace(QUERY, epsilon=F(1, 2))
-    assert hf.mixture([bounded, free], HALF).guarantee.assumes == bounded.guarantee.assumes
-    figures = hf.mixture([bounded.given(hf.invariant([[1, 1, 1]])), free.given(hf.invariant([[1, 1, 0]]))], HALF)
+    assert mixture([bounded, free], HALF).guarantee.assumes == bounded.guarantee.assumes
+    figures = mixture([bounded.given(hf.invariant([[1, 1, 1]])), free.given(hf.invariant([[1, 1, 0]]))], HALF)
     assert all(each.assumes == bounded.guarantee.assumes for each in figures.guarantees)
     assert hf.compose([figures, free]).assumes == bounded.guarantee.assumes

@@ -13,7 +13,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, counts, histogram, margins, workload
-from holdfast.queries.moves.sumsets import few_differences
+from holdfast.queries.columns import few_differences
 
 RELATIONS = [Neighbours(kind, k) for kind in ("add-remove", "replace-one") for k in (1, 2)]
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
-from holdfast.privacy.projected.subspace import sensitivity_within
+from holdfast.privacy.projected_losses import sensitivity_within
 from holdfast.queries import Neighbours, counts, histogram, margins, query, workload
 
 NORMS = [1, 2, np.inf]
@@ -144,9 +144,9 @@ def test_too_much_to_project_is_refused_and_too_many_pairs_are_bounded(monkeypat
     asked = workload(np.random.default_rng(55).integers(0, 9, (4, 30)))
     within = space([[1, 1, 1, 1], [1, 2, 3, 4]])
     exact = sensitivity_within(asked, 2, "replace-one", within)
-    monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PAIR_WORK", 10)
+    monkeypatch.setattr("holdfast.privacy.projected_losses.MOST_PAIR_WORK", 10)
     assert sensitivity_within(asked, 2, "replace-one", within) >= exact
-    monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PROJECTED", 10)
+    monkeypatch.setattr("holdfast.privacy.projected_losses.MOST_PROJECTED", 10)
     with pytest.raises(Refused, match="30 different columns of 4"):
         sensitivity_within(asked, 2, "add-remove", within)
 

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 import holdfast as hf
 from holdfast.exact import cheapest_rational as least_cost
+from holdfast.refinement import LinearRefinement
 
 GRADES = np.array([[1, 1, 1, 1, 0, -1, 0], [0, 0, 0, 0, 1, 1, -1], [1, 1, 0, 0, 0, 0, 0]]).T
 ONE_MORE_A = [1, 0, 0, 0, 0, 1, 1]
@@ -40,7 +41,7 @@ def in_blocks(rng):
     for _ in range(int(rng.integers(2, 4))):
         n = int(rng.integers(1, 4))
         B = rng.integers(-1, 2, (n, int(rng.integers(1, max(2, n)))))
-        parts.append(hf.LinearRefinement.best(B).A if B.any() else np.eye(n))
+        parts.append(LinearRefinement.best(B).A if B.any() else np.eye(n))
     n = sum(map(len, parts))
     A, at = np.zeros((n, n)), 0
     for part in parts:
@@ -76,7 +77,7 @@ def test_few_unknowns_and_all_pivots_agree(monkeypatch):
         n = int(rng.integers(3, 7))
         B = rng.integers(-2, 3, (n, 1))
         if B.any():
-            cases.append((hf.LinearRefinement.best(B, rng.integers(1, 4, n)), rng.integers(-2, 3, n)))
+            cases.append((LinearRefinement.best(B, rng.integers(1, 4, n)), rng.integers(-2, 3, n)))
     found = [hf.refinement_loss(A, d, 1).exact for A, d in cases]
     monkeypatch.setattr(least_cost, "cheapest_near", lambda *_: None)
     assert [hf.refinement_loss(A, d, 1).exact for A, d in cases] == found
@@ -86,9 +87,9 @@ def test_seven_groups_of_four_take_no_time():
     B = np.kron(np.eye(7, dtype=int), np.ones((4, 1), dtype=int))
     change = np.tile([1, 0, 0, 0], 7)
     started = time.process_time()
-    found = hf.refinement_loss(hf.LinearRefinement.best(B), change, 1)
+    found = hf.refinement_loss(LinearRefinement.best(B), change, 1)
     assert time.process_time() - started < 5
-    one = hf.refinement_loss(hf.LinearRefinement.best(B[:4, :1]), change[:4], 1)
+    one = hf.refinement_loss(LinearRefinement.best(B[:4, :1]), change[:4], 1)
     assert found.exact == 7 * one.exact == 14
 
 
@@ -98,7 +99,7 @@ def test_the_tree_of_zones_takes_seconds():
     tree = hf.Hierarchy.from_parents([-1, *[0] * 6, *(1 + b for b, count in enumerate(zones) for _ in range(count))])
     known = hf.consistent(tree).system(tree.n).null_space().rows.toarray().T
     path = hf.counts(tree).columns.toarray()[:, 100]
-    refinement = hf.LinearRefinement.best(known)
+    refinement = LinearRefinement.best(known)
     assert hf.refinement_loss(refinement, path, 3).exact == 1
     assert hf.refinement_loss(refinement, path, 3, law="gaussian").exact == Fraction(3, 18)
 
@@ -107,7 +108,7 @@ def test_a_projector_in_doubles_is_recognised():
     B = GRADES.astype(float)
     A = np.eye(7) - B @ np.linalg.inv(B.T @ B) @ B.T
     assert hf.refinement_loss(A, ONE_MORE_A, 3).exact == Fraction(5, 3)
-    dusty = hf.LinearRefinement.best(GRADES).A
+    dusty = LinearRefinement.best(GRADES).A
     dusty[dusty == 0] = 2.0**-54
     assert hf.refinement_loss(dusty, ONE_MORE_A, 3).exact == Fraction(5, 3)
 
@@ -123,7 +124,7 @@ def test_a_projector_that_cannot_be_read_is_refused_with_the_remedy():
 
 
 def test_further_knowledge_costs_at_most_the_refined_answers():
-    refinement = hf.LinearRefinement.best([[1], [1], [1]])
+    refinement = LinearRefinement.best([[1], [1], [1]])
     found = hf.refinement_loss(refinement, [1, -1, 0], 1, knowledge=hf.ordered([0, 1, 2]))
     assert found.exact == hf.refinement_loss(refinement, [1, -1, 0], 1, outputs=[0, 1, 2]).exact == 2
     assert not found.attained
@@ -137,7 +138,7 @@ def test_further_knowledge_costs_at_most_the_refined_answers():
 
 def test_moved_answers_tell_no_more_than_was_stated():
     """X̂ moved to an order, on a grid of noises, by counting: X̂₁ = (X₁ − X₂ + 5)/2, and 5/2 where that is more."""
-    rho = float(hf.refinement_loss(hf.LinearRefinement.best([[1], [1]]), [1, -1], 1, knowledge=hf.ordered([0, 1])))
+    rho = float(hf.refinement_loss(LinearRefinement.best([[1], [1]]), [1, -1], 1, knowledge=hf.ordered([0, 1])))
     steps = np.arange(-160, 161)
     weights = np.exp(-(np.abs(steps)[:, None] + np.abs(steps)[None, :]) / 4)
     shares = []

@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 
 import holdfast as hf
 from holdfast.exact import cheapest_rational as exact_programs
-from holdfast.refinement.subsets import largest_admitted
+from holdfast.refinement import LinearRefinement
+from holdfast.refinement.loss import largest_admitted
 
 
 def subsets(n):
@@ -29,7 +30,7 @@ def random_case(seed):
     n, m = int(rng.integers(2, 6)), int(rng.integers(1, 3))
     B = rng.integers(-1, 3, size=(n, min(m, n - 1)))
     B[0] = 1
-    refinement = hf.LinearRefinement.best(B, rng.integers(1, 4, size=n))
+    refinement = LinearRefinement.best(B, rng.integers(1, 4, size=n))
     return refinement, rng.integers(-1, 3, size=n), rng.integers(1, 4, size=n)
 
 

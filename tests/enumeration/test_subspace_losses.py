@@ -95,8 +95,7 @@ def test_laplace_noise_costs_what_is_said(case, kind):
 def test_the_density_of_k_norm_noise_falls_with_the_gauge(case, kind):
     """The gauge of each draw, by a linear program, is what the draw's cells say, so the density is exp(−ε‖u‖_K).
 
-    Where the columns have more relations than one, or one with unequal coefficients, the tests of k-norm noise by
-    itself look at it.
+    Where the columns have more relations than one, or one with unequal coefficients, the tests of facets look at it.
     """
     query, constraint = CASES[case]
     columns = projector(query, constraint) @ np.unique(query.columns.toarray(), axis=1)
@@ -112,7 +111,7 @@ def test_the_density_of_k_norm_noise_falls_with_the_gauge(case, kind):
     if not known:
         return
     assert mechanism.method == "k-norm"
-    drawn = mechanism.source.form.cells.draw(12, hf.seeded(5))
+    drawn = mechanism.source.form.law.draw(12, hf.seeded(5))
     said = np.abs(drawn).sum(axis=1) / (2 if pairs else 1)
     assert gauges(columns, pairs, mechanism.source.form.apply(drawn)) == pytest.approx(said, rel=1e-7)
     changes = differences(query, constraint, kind)

@@ -5,7 +5,6 @@ import pytest
 
 import holdfast as hf
 from free_leaves import BOUNDED, CASES, THREE, TRUTH, law, mechanism, tables
-from holdfast.given.exact import hierarchy
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -29,11 +28,9 @@ def test_errors_are_those_of_enumeration(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("small", [True, False], ids=["plain", "compiled"])
 @pytest.mark.parametrize("name", ["up to the root", "two free leaves", "up to an exact root", "a forest"])
-def test_weighted_sums(name, small, monkeypatch):
-    """One output, and weights on all, from the messages in plain numpy and from compiled ones."""
-    monkeypatch.setattr(hierarchy, "serves", lambda *_: small)
+def test_weighted_sums(name):
+    """One output, and weights on all."""
     tree = CASES[name][0]
     nodes = tables(tree)
     chances = law(CASES[name], "laplace", nodes)

@@ -130,10 +130,10 @@ def test_a_price_a_little_too_small_is_caught():
 
 
 def test_bounds_of_their_own_on_inner_nodes_are_not_priced_by_h1():
-    """H1 is for trees with bounds on leaves: everything else doubles ε, or is certified where it is small."""
+    """H1 is for trees with bounds on leaves: everything else has a looser bound, at most twice ε."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0])
     base = hf.laplace(hf.counts(tree), epsilon=1)
-    assert 1.27 < base.given(hf.consistent(tree) & hf.between(0, 9)).guarantee.epsilon < 1.4
+    assert 1.27 < base.given(hf.consistent(tree) & hf.between(0, 9)).guarantee.epsilon < 1.5
 
 
 def test_another_tree_than_the_querys_is_not_priced():
@@ -145,3 +145,53 @@ def test_another_tree_than_the_querys_is_not_priced():
     except hf.Refused:
         return
     assert "hierarchy" not in statement.because
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cells_of_two_values_with_an_exact_total_pay_nothing(seed):
+    """All tables of 0 and 1, in trees too: leaves that trade places have the same weight of allowed tables."""
+    rng = np.random.default_rng([17, seed])
+    parents = ([-1, 0, 0, 0, 0], [-1, 0, 0, 1, 1, 2, 2, 2], [-1, 0, 0, 0, 1, 1])[seed % 3]
+    tree = hf.Hierarchy.from_parents(parents)
+    scales = np.where(np.isin(np.arange(tree.n), tree.leaves), rng.integers(1, 5) / 2, rng.integers(2, 7) / 2)
+    if seed % 2:
+        scales[tree.leaves] = rng.integers(1, 5, len(tree.leaves)) / 2
+    held = hf.consistent(tree) & hf.between(0, 1, at=tree.leaves) & hf.invariant(hf.exact_nodes(tree, [0]))
+    query = hf.counts(tree)
+    statement = hf.laplace(query, scale=scales.tolist(), neighbours="replace-one").given(held).guarantee
+    cells = np.array(list(itertools.product((0, 1), repeat=len(tree.leaves))))
+    worst = 0.0
+    for total in range(1, len(tree.leaves)):
+        tables = tree.sum_up(cells[cells.sum(axis=1) == total].T).T
+        free = np.arange(tree.n) != 0
+        logs = -(np.abs(tables[:, None] - tables[None])[:, :, free] / scales[free]).sum(axis=2)
+        logs -= np.log(np.exp(logs).sum(axis=1))[:, None]
+        moved = np.abs(tables[:, None] - tables[None])[:, :, tree.leaves].sum(axis=2) == 2
+        worst = max(worst, float(np.abs(logs[:, None] - logs[None]).max(axis=2)[moved].max()))
+    assert statement.epsilon >= worst * (1 - 1e-12)
+    if seed % 6 == 0:
+        assert statement.epsilon == pytest.approx(worst, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "scale", "known"), [(2, 1, None), (3, 1, 2.899616), (3, 0.5, 5.061293), (4, 1.5, None)])
+def test_continuous_noise_with_an_exact_total_has_its_exact_price(n, scale, known):
+    """Whole noise in ever finer steps, all allowed tables listed: below the claim, and near it from a full cell."""
+    held = hf.nonnegative() & hf.invariant([[1] * n])
+    claimed = hf.laplace(hf.histogram(n), scale=scale, integer=False, neighbours="replace-one").given(held).guarantee
+    assert known is None or claimed.epsilon == pytest.approx(known, abs=1e-6)
+    fine = 400 if n < 4 else 100
+
+    def weight(table):
+        """The sum of e^(−Σ|z−x|/λ) over tables of the same total, on a grid, by convolution."""
+        total = sum(table) * fine
+        sums = np.ones(1)
+        for x in table:
+            sums = np.convolve(sums, np.exp(-np.abs(np.arange(total + 1) / fine - x) / scale))[: total + 1]
+        return sums[total]
+
+    largest = 0.0
+    for table in itertools.product(*[(1, 2, 9)], *[(0, 1, 3)] * (n - 1)):
+        after = (table[0] - 1, table[1] + 1, *table[2:])
+        for one, other in ((table, after), (after, table)):
+            largest = max(largest, 2 / scale + float(np.log(weight(other) / weight(one))))
+    assert abs(largest - claimed.epsilon) <= 2 / (fine * scale)  # sums on a grid are not quite integrals

@@ -11,12 +11,13 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast import beliefs
+from holdfast.mechanism import mixture
 
 QUERY, PAIR = hf.histogram(1), hf.histogram(2)
 NARROW, WIDE = hf.laplace(QUERY, scale=1), hf.laplace(QUERY, scale=3)
 KINDS = ("add-remove", "replace-one")
 THIRD = Fraction(1, 3)
-MIXED = hf.mixture([NARROW, WIDE], [THIRD, 2 * THIRD])
+MIXED = mixture([NARROW, WIDE], [THIRD, 2 * THIRD])
 SCALES = (1, 3)
 WINDOW = ((-90, 96),)
 
@@ -63,14 +64,14 @@ def test_a_mixture_loses_no_more_than_its_weakest_part(moved):
 
 def test_the_largest_number_of_each_kind_is_stated():
     one, two = (hf.gaussian(QUERY, epsilon=e, delta=1e-6, integer=False) for e in (1, 2))
-    both = hf.mixture([one, two], [0.5, 0.5]).guarantee
+    both = mixture([one, two], [0.5, 0.5]).guarantee
     assert (both.epsilon, both.delta, both.rho, both.mu) == (2.0, 1e-6, two.guarantee.rho, two.guarantee.mu)
-    beside = hf.mixture([NARROW, hf.gaussian(QUERY, rho=0.01)], [0.5, 0.5]).guarantee
+    beside = mixture([NARROW, hf.gaussian(QUERY, rho=0.01)], [0.5, 0.5]).guarantee
     assert beside.epsilon is None
     assert beside.rho == pytest.approx(math.tanh(0.5), rel=1e-15)  # pure ε = 1 has ρ = ε·tanh(ε/2)
     several = hf.laplace(QUERY, scale=1, neighbours=hf.Neighbours("add-remove", records=2))
-    assert hf.mixture([NARROW, several], [0.5, 0.5]).guarantee.epsilon == 2.0
-    assert hf.mixture([NARROW, NARROW], [0.5, 0.5]).guarantee.exact is False
+    assert mixture([NARROW, several], [0.5, 0.5]).guarantee.epsilon == 2.0
+    assert mixture([NARROW, NARROW], [0.5, 0.5]).guarantee.exact is False
 
 
 def test_errors_average_and_intervals_cover():
@@ -94,20 +95,20 @@ def test_a_release_says_what_a_mixture_promises():
 
 
 REFUSED = {
-    "no parts": (lambda: hf.mixture([], []), "a list of mechanisms"),
-    "other things": (lambda: hf.mixture([3], [1]), "a list of mechanisms"),
-    "another query": (lambda: hf.mixture([NARROW, hf.laplace(hf.histogram(1), scale=1)], [0.5, 0.5]), "the same query"),
-    "weights that sum to less": (lambda: hf.mixture([NARROW, WIDE], [0.5, 0.25]), "sum to exactly 1"),
-    "weights of another length": (lambda: hf.mixture([NARROW, WIDE], [1]), "2 numbers"),
-    "a negative weight": (lambda: hf.mixture([NARROW, WIDE], [2, -1]), "above 0"),
+    "no parts": (lambda: mixture([], []), "a list of mechanisms"),
+    "other things": (lambda: mixture([3], [1]), "a list of mechanisms"),
+    "another query": (lambda: mixture([NARROW, hf.laplace(hf.histogram(1), scale=1)], [0.5, 0.5]), "the same query"),
+    "weights that sum to less": (lambda: mixture([NARROW, WIDE], [0.5, 0.25]), "sum to exactly 1"),
+    "weights of another length": (lambda: mixture([NARROW, WIDE], [1]), "2 numbers"),
+    "a negative weight": (lambda: mixture([NARROW, WIDE], [2, -1]), "above 0"),
     "revision": (lambda: MIXED.given(hf.nonnegative()), "weigh its parts by the data"),
     "another relation": (
-        lambda: hf.mixture([hf.laplace(PAIR, scale=1, neighbours=kind) for kind in KINDS], [0.5, 0.5]).guarantee,
+        lambda: mixture([hf.laplace(PAIR, scale=1, neighbours=kind) for kind in KINDS], [0.5, 0.5]).guarantee,
         "the same neighbours",
     ),
     "invariants that no change keeps": (
         lambda: (
-            hf.mixture(
+            mixture(
                 [hf.laplace(PAIR, scale=1).given(hf.invariant(rows)) for rows in ([[1, 0]], [[0, 1]])], [0.5, 0.5]
             ).guarantee
         ),
@@ -115,7 +116,7 @@ REFUSED = {
     ),
     "invariants beside a union": (
         lambda: (
-            hf.mixture(
+            mixture(
                 [
                     hf.laplace(PAIR, scale=1).given(hf.invariant([[1, 1]])),
                     hf.laplace(PAIR, scale=1).given(hf.between(0, 1, at=[0]) | hf.between(5, 6, at=[0])),

@@ -8,17 +8,18 @@ import json
 import math
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import holdfast as hf
-from holdfast.exchange.croissant import croissant
-from holdfast.exchange.events import cross_checked, event_of, exported, from_dp_event, guarantees_of, imported
-from holdfast.exchange.registry import registry_entry
-from holdfast.exchange.sdmx import of_mended, of_release
+from holdfast.exchange.events import as_dp_event, event_of, exported, guarantees_of, imported
+from holdfast.exchange.formats import croissant, of_mended, of_release, registry_entry
+from holdfast.privacy import compose
 from holdfast.queries import Neighbours
-from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.accounts import Overspent
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 from released import job
 from scripts import program
@@ -138,6 +139,36 @@ def test_events_go_out_of_one_ledger_and_into_another(tmp_path) -> None:
 def test_events_that_say_nothing_are_refused(event, words: str) -> None:
     with pytest.raises(hf.Refused, match=words):
         guarantees_of(event, Neighbours("add-remove"))
+
+
+def from_dp_event(event: Any) -> dict[str, Any]:
+    """An object of dp_accounting as the mapping that files hold."""
+    found: dict[str, Any] = {"type": type(event).__name__}
+    for name in event.__attrs_attrs__:
+        value = getattr(event, name.name)
+        if name.name == "events":
+            value = [from_dp_event(each) for each in value]
+        elif name.name == "event":
+            value = from_dp_event(value)
+        found[name.name] = value
+    return found
+
+
+def cross_checked(event: dict, kind: str, delta: float) -> tuple[float, float]:
+    """ε at a δ: what holdfast proves for the composed claims, and what dp_accounting's accountant says."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    ours = compose(guarantees_of(event, Neighbours(kind)), delta=delta).epsilon
+    relation = getattr(NeighboringRelation, "ADD_OR_REMOVE_ONE" if kind == "add-remove" else "REPLACE_ONE")
+    made = as_dp_event(event)
+    accountant: Any = PLDAccountant(neighboring_relation=relation)
+    if not accountant.supports(made):
+        accountant = RdpAccountant(neighboring_relation=relation)
+    theirs = accountant.compose(made).get_epsilon(delta)
+    assert ours is not None
+    return float(ours), float(theirs)
 
 
 def test_what_is_composed_agrees_with_dp_accounting() -> None:

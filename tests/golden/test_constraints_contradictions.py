@@ -83,8 +83,8 @@ CONTRADICTIONS: list[tuple[Callable[[], Constraint], str]] = [
         TOGETHER + "equals(2 rows); equals(1 row)",
     ),
     (lambda: between(3, 1), "low must not exceed high, found 3 and 1"),
-    (lambda: between([0, 3], [1, 2]), "low must not exceed high at position 1, found 3 and 2"),
-    (lambda: between(3, [4, 2], at=[7, 9]), "low must not exceed high at position 9, found 3 and 2"),
+    (lambda: between([0, 3], [1, 2]), "low must not exceed high at position 1"),
+    (lambda: between(3, [4, 2], at=[7, 9]), "low must not exceed high at position 9"),
     (lambda: at_least([[1], [-1]], [1, 0]), "at_least(2 rows) cannot hold: it contradicts itself"),
     (
         lambda: equals([[1, 0], [0, 0]], [1, 2]),

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import ortho_group
 
 import holdfast as hf
-from holdfast.refinement import printed_theorem_2
+from holdfast.refinement import LinearRefinement, printed_theorem_2
 
 HALF = Fraction(1, 2)
-EXAMPLE = hf.LinearRefinement([[HALF, -HALF], [-HALF, HALF]], [[HALF], [HALF]])
+EXAMPLE = LinearRefinement([[HALF, -HALF], [-HALF, HALF]], [[HALF], [HALF]])
 #: A, B, C, D, F, passed, total; passed and total are sums, and 80 students have an A or a B.
 GRADES = np.array([[1, 1, 1, 1, 0, -1, 0], [0, 0, 0, 0, 1, 1, -1], [1, 1, 0, 0, 0, 0, 0]]).T
 ONE_MORE_A = [1, 0, 0, 0, 0, 1, 1]
@@ -39,7 +39,7 @@ def test_printed_theorem_depends_on_the_sign_in_example_1():
 
 
 def test_grades_lose_five_thirds_epsilon():
-    refinement = hf.LinearRefinement.best(GRADES)
+    refinement = LinearRefinement.best(GRADES)
     found = hf.refinement_loss(refinement, ONE_MORE_A, 3)  # one record changes three answers: scale 3/ε
     assert found.exact == Fraction(5, 3)
     seen = hf.refinement_loss(refinement, ONE_MORE_A, 3, outputs=[0, 2, 4, 5])  # A, C, F and passed
@@ -50,7 +50,7 @@ def test_grades_lose_five_thirds_epsilon():
 
 @pytest.mark.slow
 def test_printed_theorem_gives_a_range_around_the_loss_of_the_grades():
-    refinement = hf.LinearRefinement.best(GRADES)
+    refinement = LinearRefinement.best(GRADES)
     rng = np.random.default_rng(7)
     found = [
         printed_theorem_2(refinement, GRADES, ONE_MORE_A, 1, ortho_group.rvs(3, random_state=rng)) for _ in range(4000)
@@ -63,7 +63,7 @@ def test_printed_theorem_gives_a_range_around_the_loss_of_the_grades():
 @pytest.mark.parametrize("k", [1, 2, 5, 40])
 def test_appendix_attack(k):
     share = Fraction(1, k + 1)
-    attack = hf.LinearRefinement([[share, share], [0, 1]], [[share], [0]])
+    attack = LinearRefinement([[share, share], [0, 1]], [[share], [0]])
     assert attack.unbiased([[k], [-1]])
     assert not attack.constrained([[k], [-1]])
     assert hf.refinement_loss(attack, [1, -1], 2, outputs=[0]).exact == Fraction(k + 1, 2)  # scale 2/ε
@@ -73,4 +73,4 @@ def test_appendix_attack(k):
 def test_no_loss_beyond_epsilon_where_the_known_figures_do_not_change():
     structural = GRADES[:, :2]
     changes = [[1, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0, 1]]
-    assert hf.refinement_loss(hf.LinearRefinement.best(structural), changes, 3).exact <= 1
+    assert hf.refinement_loss(LinearRefinement.best(structural), changes, 3).exact <= 1

@@ -71,7 +71,7 @@ def test_the_words_of_a_subspace_statement_do_not_promise_too_much():
     mechanism = hf.laplace(hf.histogram(3), scale=1, integer=False).given(hf.invariant([[1, 1, 1]]))
     words = str(next(s for s in mechanism.guarantees if s.scope == "subspace"))
     assert "whatever else" not in words
-    assert "together with the published figures is not covered" in words
+    assert "does not cover the noisy part and the exact figures together" in words
 
 
 def test_calibrated_noise_keeps_its_own_weights():

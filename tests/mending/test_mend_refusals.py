@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import holdfast as hf
-from holdfast.mending.reading.argus import hierarchy, table
+from holdfast.mending.published import argus_hierarchy as hierarchy
+from holdfast.mending.published import argus_table as table
 
 GOOD = {"area": ["Total", "a", "b"], "value": [10, 4, 7]}
 

@@ -4,19 +4,24 @@ import copy
 import json
 import re
 import sqlite3
+from itertools import pairwise
 
 import pytest
 
-from holdfast.page import planning
+from holdfast.arrays import Shared
 from holdfast.page.draft import draft
-from holdfast.page.planning import KEPT, Kept, Planner
+from holdfast.page.planning import KEPT, Planner
 from holdfast.page.server import HEADERS, LONGEST
+from holdfast.release.job import table as tables
 from holdfast.release.job.job import Job
 from holdfast.release.plan import plan
-from holdfast.release.records import opening, tabulate
+from holdfast.release.records import tabulate
 from holdfast.release.spec.spec import read_spec
 from jobs import cube, tree
 from planner import HERE, TOKEN, VERBS, ask, errors, moved, opened, opened_with_a_guess, scrambled_requests
+
+#: A rule in which each list holds the one before it twenty times, six deep.
+ALIASES = "[&a [1], " + ", ".join(f"&{b} [{', '.join([f'*{a}'] * 20)}]" for a, b in pairwise("abcdefg")) + "]"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +104,7 @@ def test_first_answers_do_not_wait_for_a_simulation(tmp_path, monkeypatch):
     """The spec is planned before its page opens, and other amounts and shares are scaled from that."""
     rest = "hold: [consistent, nonnegative]\nmethod: onto"
     client, site = opened(tmp_path, tree(table="guess: 50, shares: {borough: 0.4, zone: 0.6}", rest=rest))
-    monkeypatch.setattr(planning, "outlook", lambda *_: pytest.fail("a first answer simulates"))
+    monkeypatch.setattr(tables, "errors", lambda *_: pytest.fail("a first answer simulates"))
     for fields in (site.base.fields, moved(site, budget={"epsilon": "0.4"}), moved(site, budget={"epsilon": "3"})):
         answer = ask(client, "plan", {"fields": fields})
         assert answer.json()["measured"] is False
@@ -173,7 +178,8 @@ def test_refusals_are_the_sentences_of_the_library(made):
         ({"method": "magic"}, "the method must be one of"),
         ({"exact": ["nowhere"]}, "no level or node is called"),
         ({"others": ["{between: {high: 3"]}, "this rule is not YAML"),
-        ({"others": ["&a [*a]"]}, "a rule is made of names"),
+        ({"others": ["&a [*a]"]}, "a rule has no aliases"),
+        ({"others": [ALIASES]}, "a rule has no aliases"),
         ({"others": ["{sometimes: 3}"]}, "there is no rule 'sometimes'"),
         ({"others": ["{between: {high: 10}}"]}, "the guess violates what must hold"),
         ({"shares": {"zone": "-1"}}, "must be 0 or more"),
@@ -253,7 +259,6 @@ def test_the_records_are_never_opened(tmp_path, monkeypatch):
         raise AssertionError("records were opened")
 
     monkeypatch.setattr(tabulate, "opened", never)
-    monkeypatch.setattr(opening, "opened", never)
     (tmp_path / "trips.parquet").mkdir()  # whoever opens it fails
     client, site = opened(tmp_path, tree(table="guess: 9", rest="hold: [consistent, {exact: [borough]}]\nmethod: onto"))
     for verb in VERBS:
@@ -282,12 +287,12 @@ def test_a_fault_says_its_kind_and_nothing_else(made, monkeypatch):
 
 
 def test_what_is_kept_is_bounded():
-    kept = Kept(KEPT)
+    kept = Shared(KEPT)
     for i in range(3 * KEPT):
         kept.put(i, str(i))
-    assert kept.get(3 * KEPT - 1) == str(3 * KEPT - 1)
-    assert kept.get(0) is None
-    assert len(kept._values) == KEPT
+    assert kept.known(3 * KEPT - 1) == str(3 * KEPT - 1)
+    assert kept.known(0) is None
+    assert len(kept) == KEPT
 
 
 @pytest.mark.slow

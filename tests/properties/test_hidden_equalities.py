@@ -7,9 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import holdfast as hf
-from holdfast.constraints import revealed
+from holdfast.constraints import Names, Rows, revealed
+from holdfast.constraints.possible.tight_rows import tight_rows
+from holdfast.privacy.invariants import NOT_LOOKED
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 PAIR = hf.histogram(2)
@@ -126,3 +129,58 @@ def test_hidden_equalities_without_a_whole_solution_are_refused_by_name():
     for verb in ("given", "onto"):
         with pytest.raises(hf.Refused, match=r"no whole numbers satisfy these constraints together: at_least"):
             getattr(hf.laplace(PAIR, scale=1), verb)(halves)
+
+
+def _halves(n):
+    """Both halves of n cells are exactly 5, which three inequalities hide."""
+    half = n // 2
+    return hf.at_least([[1] * half + [0] * half, [0] * half + [1] * half, [-1] * n], [5, 5, -10])
+
+
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("verb", ["given", "onto"])
+def test_equalities_hidden_among_hundreds_of_values_are_found(verb, integer):
+    for n in (10, 50, 300):
+        base = hf.laplace(hf.histogram(n), scale=1, integer=integer)
+        statement = getattr(base, verb)(_halves(n)).guarantee
+        assert (statement.epsilon, statement.records) == (2, 2)  # nobody can come or go alone
+        assert NOT_LOOKED not in statement.caveats
+
+
+def test_where_nobody_looked_for_possible_neighbours_the_statement_says_so():
+    large = hf.laplace(hf.histogram(1500), scale=1)
+    assert NOT_LOOKED in large.onto(_halves(1500)).guarantee.caveats
+    assert NOT_LOOKED in large.onto(hf.between(3, 3.5, at=[0]) & hf.at_least([[1] * 1500], [4000])).guarantee.caveats
+    for seen in (hf.nonnegative(), hf.between(0, 9), hf.at_least([[1] * 1500], [50]) & hf.nonnegative()):
+        assert NOT_LOOKED not in large.onto(seen).guarantee.caveats
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_rows_that_programs_call_tight_are_so(whole):
+    """Random systems of three values: all points on a grid are listed, and the small systems' own proof is met."""
+    rng, proved, all_tight = np.random.default_rng(5), 0, 0
+    steps = 1 if whole else 4
+    grid = np.array(list(itertools.product(range(-3 * steps, 3 * steps + 1), repeat=3)))
+    for _ in range(150):
+        A = sparse.csr_array(rng.integers(-2, 3, (4, 3)))
+        rows = Rows(A, rng.integers(-2, 3, 4), Names.numbered("row {}", np.arange(4)))
+        equality = np.array([rng.random() < 0.3, False, False, False])
+        bounds = np.full(3, -3), np.full(3, 3)
+        sums = grid @ A.toarray().T
+        allowed = np.where(equality, sums == rows.b * steps, sums >= rows.b * steps).all(axis=1)
+        if not allowed.any():
+            continue
+        points = grid[allowed]
+        values, tight = tight_rows(rows, equality, bounds, whole=whole)
+        reached = np.ceil(rows.b / _common(A)) * _common(A) if whole else rows.b
+        for i in np.flatnonzero(tight):
+            assert (sums[allowed, i] == reached[i] * steps).all()
+        for j, value in values.items():
+            assert (points[:, j] == value * steps).all()
+        known = (sums[allowed] == reached * steps).all(axis=0) & ~equality
+        proved, all_tight = proved + tight.sum(), all_tight + known.sum()
+    assert proved >= 0.7 * all_tight > 10
+
+
+def _common(A):
+    return np.maximum(np.gcd.reduce(A.toarray(), axis=1), 1)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.refinement import LinearRefinement
 
 
 def cases(seed):
@@ -33,7 +34,7 @@ def test_refined_answers_satisfy_what_is_known_and_move_least(seed):
         full = np.eye(n) if spread is None else np.diag(spread) if spread.ndim == 1 else spread
         refined = hf.refine(noisy, B, c, spread)
         assert np.abs(refined @ B - c).max() < 1e-9
-        exact = hf.LinearRefinement.best(B, spread)
+        exact = LinearRefinement.best(B, spread)
         assert exact.unbiased(B)
         assert exact.constrained(B)
         assert np.allclose(exact.refine(noisy, c), refined, atol=1e-9)
@@ -47,7 +48,7 @@ def test_refined_answers_satisfy_what_is_known_and_move_least(seed):
 def test_repeated_knowledge_changes_nothing():
     B = np.array([[1, 1, 2], [1, 1, 2], [0, 1, 0]])
     noisy = [1.0, 2.5, 4.0]
-    once, twice = hf.LinearRefinement.best(B[:, :2]), hf.LinearRefinement.best(B)
+    once, twice = LinearRefinement.best(B[:, :2]), LinearRefinement.best(B)
     assert twice.unbiased(B)
     assert twice.constrained(B)
     assert np.allclose(once.refine(noisy, [3, 7]), twice.refine(noisy, [3, 7, 6]))
@@ -58,14 +59,14 @@ def test_biased_and_unconstrained_refinements_are_told():
     B = [[1], [1]]
     half = Fraction(1, 2)
     projection = [[half, -half], [-half, half]]
-    assert not hf.LinearRefinement(projection, [[1], [0]]).unbiased(B)  # A + DBᵀ is not the identity
-    assert hf.LinearRefinement(projection, [[1], [0]]).constrained(B)
-    assert not hf.LinearRefinement(projection, [[half], [half]], h=[1, -1]).unbiased(B)
-    assert hf.LinearRefinement(projection, [[half], [half]], h=[1, -1]).constrained(B)
-    assert not hf.LinearRefinement(projection, [[half], [half]], h=[1, 0]).constrained(B)
-    assert not hf.LinearRefinement(projection, [[0], [0]]).constrained(B)  # the sum is 0 and not c
-    assert hf.LinearRefinement(np.eye(2), [[0], [0]]).unbiased(B)
-    assert not hf.LinearRefinement(np.eye(2), [[0], [0]]).constrained(B)
+    assert not LinearRefinement(projection, [[1], [0]]).unbiased(B)  # A + DBᵀ is not the identity
+    assert LinearRefinement(projection, [[1], [0]]).constrained(B)
+    assert not LinearRefinement(projection, [[half], [half]], h=[1, -1]).unbiased(B)
+    assert LinearRefinement(projection, [[half], [half]], h=[1, -1]).constrained(B)
+    assert not LinearRefinement(projection, [[half], [half]], h=[1, 0]).constrained(B)
+    assert not LinearRefinement(projection, [[0], [0]]).constrained(B)  # the sum is 0 and not c
+    assert LinearRefinement(np.eye(2), [[0], [0]]).unbiased(B)
+    assert not LinearRefinement(np.eye(2), [[0], [0]]).constrained(B)
 
 
 def test_range_knowledge_is_met_by_the_nearest_point():
@@ -85,7 +86,7 @@ def test_order_and_linear_knowledge_together():
 def test_calibrated_noise_meets_the_target_from_below(seed):
     rng, B, _ = cases(seed)
     n = len(B)
-    refinement = hf.LinearRefinement.best(B)
+    refinement = LinearRefinement.best(B)
     changes = np.eye(n, dtype=int)
     target = float(rng.uniform(0.1, 3))
     scale = hf.calibrate_refinement(refinement, changes, target)
@@ -100,7 +101,7 @@ def test_calibrated_noise_meets_the_target_from_below(seed):
 @given(st.integers(0, 10_000))
 def test_a_larger_set_of_outputs_never_loses_less(seed):
     rng, B, _ = cases(seed)
-    refinement = hf.LinearRefinement.best(B)
+    refinement = LinearRefinement.best(B)
     n = len(B)
     difference = rng.integers(-2, 3, size=n)
     seen = [hf.refinement_loss(refinement, difference, 1, outputs=list(range(k + 1))) for k in range(n)]

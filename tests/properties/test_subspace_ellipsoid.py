@@ -4,7 +4,7 @@ import cvxpy
 import numpy as np
 import pytest
 
-from holdfast.subspace.optimum.ellipsoid import GAP, enclosing_ellipsoid
+from holdfast.subspace.ellipsoids import GAP, enclosing_ellipsoid
 
 
 @pytest.mark.parametrize(("rank", "count", "pairs"), [(2, 5, False), (3, 12, False), (4, 7, True)])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.noise.draws.comparison import below
+from holdfast.noise.draws.lattice_form import LatticeForm
 from holdfast.noise.draws.shifted_gaussian import ShiftedGaussian, powers
 from holdfast.noise.precision import ball, working_precision
-from holdfast.subspace.lattice.form import LatticeForm
 from lattice_laws import CASES, exact_form, made
 
 BITS = 30

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.subspace.gaussian.correlated import correlated
-from holdfast.subspace.gaussian.optimal import optimal
+from holdfast.subspace import ellipsoids
+from holdfast.subspace.gaussian_laws import correlated, optimal
 from holdfast.subspace.geometry import Geometry
-from holdfast.subspace.optimum import dual_weights
 from subspaces import CASES, GAUSSIAN, KINDS, covariance, differences, largest_square, projector
 
 
@@ -77,7 +76,7 @@ def test_a_solver_of_semidefinite_programs_finds_no_less(case, kind):
 @pytest.mark.parametrize("most", [60, 100_000])
 def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     """Thirty columns, replace-one: 435 pairs, of which `most` heavy ones are climbed on together."""
-    monkeypatch.setattr(dual_weights, "MOST_CHOSEN", most)
+    monkeypatch.setattr(ellipsoids, "MOST_CHOSEN", most)
     query = hf.workload(np.random.default_rng(8).standard_normal((6, 30)).round(2))
     constraint = hf.invariant([[1, 1, 1, 1, 1, 1]])
     values, vectors = np.linalg.eigh(projector(query, constraint))
@@ -97,7 +96,7 @@ def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
 @pytest.mark.slow
 def test_pairs_left_out_come_back(monkeypatch):
     """Prefix sums spread their weight over most pairs: if few are taken at first, more follow until the gap is met."""
-    monkeypatch.setattr(dual_weights, "MOST_CHOSEN", 400)
+    monkeypatch.setattr(ellipsoids, "MOST_CHOSEN", 400)
     query = hf.workload(np.tril(np.ones((64, 64), dtype=int)))
     found = hf.extend(query, hf.invariant(np.eye(1, 64, 63, dtype=int)), neighbours="replace-one", rho=0.5)
     assert found.evidence.relative_gap < 1e-3
@@ -113,7 +112,7 @@ def test_bounds_are_those_of_the_weights(pairs):
         trace = np.sqrt(values).sum()
         return vectors.T / np.sqrt(trace * np.sqrt(values))[:, None], 2 * np.log(trace)
 
-    weights = dual_weights.dual_weights(points, pairs, whiten)
+    weights = ellipsoids.dual_weights(points, pairs, whiten)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1, rel=1e-12)
     listed = points

@@ -8,24 +8,12 @@ import sqlite3
 import pytest
 
 import holdfast as hf
-from holdfast.release.ledger.chain import BEGINNING, COLUMNS, Row, hash_of
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.ledger.ledger_file import SCHEMA, TABLE
+from holdfast.release.ledger.store import BEGINNING, COLUMNS, SCHEMA, TABLE, Row, hash_of
 from holdfast.release.storage import files
 
 DATA = ("trips", "record")
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.125).guarantees
-#: What a ledger of the first version was made of.
-OLD = """
-CREATE TABLE budgets (number INTEGER NOT NULL PRIMARY KEY, at TEXT, dataset TEXT, unit TEXT, budget TEXT);
-CREATE TABLE charges (number INTEGER NOT NULL PRIMARY KEY, at TEXT, dataset TEXT, unit TEXT, release TEXT, title TEXT,
-  spec_hash TEXT, statements TEXT);
-CREATE TABLE secrets (number INTEGER NOT NULL PRIMARY KEY, at TEXT, fingerprint TEXT, release TEXT);
-CREATE TABLE slices (number INTEGER NOT NULL PRIMARY KEY, at TEXT, release TEXT, agent TEXT, "commitment" TEXT);
-CREATE TRIGGER charges_no_delete BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-PRAGMA application_id = 1215261796;
-PRAGMA user_version = 1;
-"""
 
 
 def charge(ledger, release):
@@ -177,7 +165,7 @@ def test_only_its_owner_can_read_a_new_ledger(original):
 
 
 def test_a_ledger_on_a_network_is_refused(tmp_path, monkeypatch):
-    from holdfast.release.ledger import ledger_file
+    from holdfast.release.ledger import store as ledger_file
 
     monkeypatch.setattr(ledger_file, "network_of", lambda _: "nfs4")
     with pytest.raises(hf.Refused, match=r"on a network \(nfs4\).*ledger: postgresql"):
@@ -192,73 +180,13 @@ def test_the_kind_of_a_file_system_is_read_from_the_mounts(tmp_path, monkeypatch
     assert files.network_of(files.Path("/mnt")) is None
 
 
-def old_ledger(path):
-    with sqlite3.connect(path) as connection:
-        connection.executescript(OLD)
-        budget = ("2026-01-01", *DATA, '{"epsilon": "1"}')
-        connection.execute("INSERT INTO budgets (at, dataset, unit, budget) VALUES (?, ?, ?, ?)", budget)
-        text = json.dumps([[statement.as_mapping() for statement in STATEMENTS]])
-        for name in ("a", "b"):
-            values = ("2026-01-02", *DATA, name, f"Trips {name}", "sha256:0", text)
-            connection.execute(f"INSERT INTO charges VALUES (NULL, {', '.join('?' * 7)})", values)
-        connection.execute("INSERT INTO secrets VALUES (NULL, '2026-01-03', 'print', 'a')")
-        connection.execute("INSERT INTO slices VALUES (NULL, '2026-01-03', 'a', 'North', 'kept')")
-    connection.close()
-    return Ledger(path)
-
-
-def test_a_ledger_of_the_first_version_is_read_and_renewed_by_the_next_charge(tmp_path):
-    ledger = old_ledger(tmp_path / "ledger.sqlite")
-    before = ledger.entries()
-    assert [(entry.release, entry.title, entry.state) for entry in before] == [
-        ("a", "Trips a", "drawn, not published"),
-        ("b", "Trips b", "charged"),
-    ]
-    assert ledger.spent(*DATA).epsilon == 0.25
-    assert sqlite3.connect(ledger.path).execute("PRAGMA user_version").fetchone() == (1,)
-    charge(ledger, "c")
-    assert [row.kind for row in ledger.verify()] == [
-        "ledger",
-        "budget",
-        "charge",
-        "charge",
-        "secret",
-        "slice",
-        "charge",
-    ]
-    assert [entry.parts for entry in ledger.entries()[:2]] == [entry.parts for entry in before]
-    assert ledger.spent(*DATA).epsilon == 0.375
-    assert ledger.budget(*DATA) == {"epsilon": 1.0}
+def test_a_ledger_of_another_version_is_refused(ledger):
     with sqlite3.connect(ledger.path) as connection:
-        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        counted = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute(f"PRAGMA user_version = {counted + 1}")
     connection.close()
-    assert names == set(SCHEMA)
-
-
-def test_an_old_ledger_is_the_same_whenever_a_release_reads_it(tmp_path):
-    ledger = old_ledger(tmp_path / "ledger.sqlite")
-    past = ledger.past(*DATA)
-    assert ledger.past(*DATA, since=past) is past
-    charge(ledger, "c")  # which renews it
-    assert ledger.past(*DATA, since=past).account == ledger.account(*DATA)
-
-
-def test_a_new_ledger_is_not_taken_for_an_old_empty_one(ledger):
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA user_version = 1")  # of the first version, which had no number of rows
-    connection.close()
-    with pytest.raises(hf.Refused, match="restore it from a copy"):
+    with pytest.raises(hf.Refused, match="has version 2, and this holdfast reads 1"):
         ledger.entries()
-
-
-def test_an_old_ledger_that_cannot_be_read_is_refused(tmp_path):
-    ledger = old_ledger(tmp_path / "ledger.sqlite")
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("UPDATE charges SET statements = 'nonsense' WHERE number = 2")
-    connection.close()
-    for use in (ledger.entries, lambda: charge(ledger, "c")):
-        with pytest.raises(hf.Refused, match="row 2 of charges in the ledger"):
-            use()
 
 
 def test_rows_are_those_of_the_table():

@@ -21,14 +21,14 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.cli.command import app
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys
-from holdfast.release.agents import distributed
-from holdfast.release.agents.secret import identity, noise_keys, read_secret, with_check
+from holdfast.release import agents as distributed
+from holdfast.release.agents import identity, noise_keys, read_secret, with_check
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import noise_of_agent, noise_of_all, shared_noise
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import Run
-from holdfast.release.signing.keys import write_key
+from holdfast.release.signing import write_key
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.table.division import OUTSIDERS, Division, against_outsiders, joined
 from holdfast.trees import Forest, Sampler
@@ -139,7 +139,7 @@ def test_noise_below_a_given_node_has_the_conditional_law(law, weight):
     noise = Independent((law, None), np.array([1, 0, 0, 1, 0, 0], dtype=np.int32), 6)
     free, size, total = np.full(6, LARGEST), 20_000, 3
     given = np.array([total, 9, 9, 9, 9, 9])  # only the root's is read
-    drawn = Sampler(forest, noise, -free, free, at_roots=given).draw(size, hf.seeded(1))
+    drawn = Sampler.of(forest, noise, -free, free, at_roots=given).draw(size, hf.seeded(1))
     assert (drawn[:, 0] == total).all()
     assert (drawn[:, 1:4].sum(axis=1) == total).all()
     assert (drawn[:, 4:].sum(axis=1) == drawn[:, 3]).all()

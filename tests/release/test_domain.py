@@ -89,7 +89,10 @@ def test_outputs_of_margins_have_names(tmp_path):
 @pytest.mark.slow
 def test_exact_figures_are_found_by_name(tmp_path):
     def exact(text: str) -> dict:
-        return {figure["figure"]: figure["rows"] for figure in job(tmp_path, text).tables[0].holding.account["exact"]}
+        return {
+            figure["figure"]: figure["rows"]
+            for figure in job(tmp_path, text).tables[0].holding.holds.model_dump()["exact"]
+        }
 
     assert exact(tree(rest="hold: [consistent, {exact: [borough]}]")) == {"borough": [[1], [2]]}
     assert exact(tree(rest="hold: [consistent, {exact: [North, [South, S2]]}]")) == {
@@ -153,7 +156,7 @@ def test_impossible_cells_fix_every_figure_they_alone_make_up(tmp_path):
     )
     table = job(tmp_path, text).tables[0]
     rows = list(zip(*table.layout.columns.values(), strict=True))
-    assert {rows[i][2:] for i in table.holding.account["impossible"]} == {
+    assert {rows[i][2:] for i in table.holding.holds.model_dump()["impossible"]} == {
         ("North", None, "M"),
         ("North", "N1", "M"),
         ("North", "N2", "M"),
@@ -161,14 +164,14 @@ def test_impossible_cells_fix_every_figure_they_alone_make_up(tmp_path):
         ("South", "S2", "M"),
     }
     draws = table.mechanism.noise(50)
-    assert not draws[:, table.holding.account["impossible"]].any()
+    assert not draws[:, table.holding.holds.model_dump()["impossible"]].any()
     assert draws.any()
 
 
 def test_sums_in_the_account_are_those_of_the_tree(tmp_path):
     table = job(tmp_path, tree("values: {sex: [F, M]}", table="categories: sex")).tables[0]
     values = table.layout.query.answer(np.arange(10))
-    sums = table.holding.account["sums"]
+    sums = table.holding.holds.model_dump()["sums"]
     assert len(sums) == 3 * 2
     assert all(values[i] == values[below].sum() for i, below in sums)
 

@@ -15,7 +15,7 @@ import holdfast as hf
 import released
 from holdfast.cli.command import app
 from holdfast.release.run import release
-from holdfast.release.storage import scratch
+from holdfast.release.storage import engine as scratch
 
 SPEC = {
     "title": "T",

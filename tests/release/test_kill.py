@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a hundred processes
 
 SHARED = Path(__file__).parents[1] / "support"
 #: Points along the lines that run, and in time.
-KILLS, INTERRUPTS = (24, 2), (7, 2)
+KILLS, INTERRUPTS = (48, 2), (7, 2)
 
 
 def ended(folder, way, points):

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 from holdfast.cli.command import app
-from holdfast.release.knows import gain
+from holdfast.release.audit import gain
 
 CELLS = {"near": [3, 0, 2, 1], "far": [4, 0, 2, 1]}
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 import holdfast as hf
 from at_once import charged_at_once
 from holdfast.arguments import Refused
-from holdfast.release.ledger import ledger_file
-from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.ledger.ledger import Ledger, Overspent
-from holdfast.release.ledger.units import Unit
+from holdfast.release.ledger import store as ledger_file
+from holdfast.release.ledger.accounts import Account, Budget, Incomparable, Overspent, Unit, about_their_records
+from holdfast.release.ledger.ledger import Ledger
 
 QUERY = hf.histogram(4)
 DATA = ("trips", "record")
@@ -77,12 +76,13 @@ def test_a_release_larger_than_what_is_left_is_refused_and_a_smaller_one_is_not(
 
 
 def test_datasets_and_units_have_accounts_of_their_own(ledger):
-    ledger.set_budget("a", "record", epsilon=1)
-    charge(ledger, pure(1), where=("a", "record"))
+    ledger.set_budget("a", "column rider", epsilon=3)
     charge(ledger, pure(3), where=("a", "column rider, at most 1 record"))
+    charge(ledger, pure(1), where=("a", "record"))
     charge(ledger, pure(5), where=("b", "record"))
-    assert ledger.datasets() == [("a", "record"), ("a", "column rider"), ("b", "record")]
-    assert [ledger.spent(*where).epsilon for where in ledger.datasets()] == [1.0, 3.0, 5.0]
+    assert ledger.datasets() == [("a", "column rider"), ("a", "record"), ("b", "record")]
+    # A record that goes may let another one of the same person be kept instead, so that two change.
+    assert [ledger.spent(*where).epsilon for where in ledger.datasets()] == [3.0, 2 * 3.0 + 1.0, 5.0]
     assert [len(ledger.entries(*where)) for where in ledger.datasets()] == [1, 1, 1]
     assert ledger.budget("b", "record") is None
 
@@ -148,10 +148,104 @@ def test_charges_of_other_accounts_on_the_same_dataset_are_told(ledger):
     charge(ledger, pure(1), where=("others", "record"))
     (of_records,) = ledger.beside("trips", "record")
     (of_persons,) = ledger.beside("trips", "column rider")
-    assert of_records.startswith("1 charge per person (column rider) is not in the sum per record: ")
+    assert of_records.startswith("1 charge per person (column rider) is in the sum per record too: ")
     assert of_persons.startswith("2 charges per record are not in the sum per person (column rider): ")
     assert of_persons.endswith("nothing for somebody with many")
     assert ledger.beside("others", "record") == ()
+
+
+def test_the_budget_of_the_records_binds_releases_that_protect_persons(ledger):
+    ledger.set_budget(*DATA, epsilon=3)
+    charge(ledger, pure(1))
+    charge(ledger, pure(1.5))
+    with pytest.raises(Overspent, match=r"per record is ε = 3 and ε = 0\.5 is left, but the release costs ε = 1"):
+        charge(ledger, per_person(1, 4), where=rider(4))
+    with pytest.raises(Overspent, match="per record"):
+        ledger.check(*rider(4), [per_person(1, 4)], None)
+    charge(ledger, per_person(0.5, 4), where=rider(4))
+    assert ledger.spent(*DATA).epsilon == 3
+    assert ledger.spent(*rider(4)).epsilon == 0.5
+    with pytest.raises(Overspent, match="per record"):
+        charge(ledger, pure(0.1))
+    # Nothing about records follows from persons who are replaced: one may have others besides.
+    with pytest.raises(Incomparable, match="per record cannot be checked"):
+        charge(ledger, per_person(0.1, 1, kind="replace-one"), where=rider(1))
+
+
+def test_what_persons_are_promised_bounds_each_record(ledger):
+    """All small sets of two persons' records, one record more or less: at most two of the kept ones change."""
+    marks = {record: number for number, record in enumerate([(p, c) for c in (1, 2, 0, 3) for p in "ab"])}
+
+    def cells(records, kept):
+        counts = [0, 0, 0, 0]
+        for person in "ab":
+            own = sorted((record for record in records if record[0] == person), key=marks.__getitem__)
+            for _, cell in own[:kept]:
+                counts[cell] += 1
+        return counts
+
+    everybody = list(marks)
+    for kept in (1, 2, 3):
+        statement = hf.laplace(QUERY, scale=1, neighbours=hf.Neighbours("add-remove", kept)).guarantees[0]
+        worst = 0
+        for chosen in range(1 << len(everybody)):
+            records = [record for i, record in enumerate(everybody) if chosen >> i & 1]
+            for gone in records:
+                before, after = cells(records, kept), cells([each for each in records if each != gone], kept)
+                worst = max(worst, sum(abs(x - y) for x, y in zip(before, after, strict=True)))
+        assert worst == 2
+        about = about_their_records(statement)[0]
+        assert about.records == 1
+        assert about.epsilon == max(worst, kept)
+
+
+SAME = ["Trips", "trips ", " trips", "trips", "TRIPS", "ｔｒｉｐｓ", "tr\u0456ps", "tri\u0440s", "t\u200brips", "tr1ps"]
+SAME += ["t\u0433ips", "\u1d1brips", "\u13a2rips", "trips\u0301", "tri\u2ca3s", "trip\ua731"]  # in no list of letters
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_name_that_is_easily_taken_for_a_known_one_is_refused(ledger, name):
+    ledger.set_budget(*DATA, epsilon=1)
+    charge(ledger, pure(1))
+    if name == "trips":
+        return
+    for attempt in (
+        lambda: charge(ledger, pure(1), where=(name, "record")),
+        lambda: ledger.check(name, "record", [pure(1)], None),
+        lambda: ledger.set_budget(name, "record", epsilon=9),
+        lambda: ledger.account(name, "record"),
+    ):
+        with pytest.raises(Refused, match="the ledger has the dataset 'trips', for which"):
+            attempt()
+    assert len(ledger.entries()) == 1
+
+
+def test_names_of_columns_are_looked_at_too_and_other_names_are_other_accounts(ledger):
+    ledger.set_budget("trips", "column rider", epsilon=1)
+    with pytest.raises(Refused, match="the ledger has the unit 'column rider', for which 'column Rider'"):
+        charge(ledger, per_person(1, 2), where=("trips", "column Rider, at most 2 records"))
+    for name in ("trips 2", "trip", "Reise", "поездки", "trips-2", "триps", "ｔrops"):
+        charge(ledger, pure(1), where=(name, "record"))
+    with pytest.raises(Refused, match="the ledger has the dataset"):
+        charge(ledger, pure(1), where=("ПОЕЗДКИ", "record"))
+    with pytest.raises(Refused, match="the ledger has the dataset 'trips-2'"):
+        charge(ledger, pure(1), where=("trips\u20132", "record"))
+
+
+def test_statements_about_more_records_add_up_with_releases_that_count_more(ledger):
+    one = replace(pure(1, "replace-one")[0], scope="invariant-sharing")
+    two = replace(one, epsilon=1.75, neighbours=hf.Neighbours("replace-one", 2))
+    ledger.set_budget(*DATA, epsilon=4)
+    charge(ledger, [one, two])
+    assert ledger.spent(*DATA).epsilon == 1
+    charge(ledger, [two])
+    assert ledger.spent(*DATA).epsilon == 3.5
+    assert ledger.spent(*DATA).records == 2
+    with pytest.raises(Overspent, match=r"the release costs ε = 1: ask for less"):
+        charge(ledger, [one, two])
+    with pytest.raises(Incomparable, match=r"privacy: \{neighbours: replace-one, records: 2\}"):
+        charge(ledger, [replace(one, epsilon=0.1)])
+    assert len(ledger.entries()) == 2
 
 
 @pytest.mark.parametrize("column", ["rider", "a, at most 3 records", "at most", "1", "record", "x\ny"])
@@ -221,7 +315,7 @@ def test_a_budget_in_rho_counts_pure_releases_too(ledger):
 
 def test_a_pure_budget_refuses_a_release_that_states_a_delta(ledger):
     ledger.set_budget(*DATA, epsilon=1)
-    with pytest.raises(Overspent, match="set the budget with delta"):
+    with pytest.raises(Incomparable, match="set the budget with delta"):
         charge(ledger, concentrated(0.001))
     assert ledger.entries() == []
 
@@ -273,7 +367,7 @@ def test_what_cannot_be_added_up_is_not_admitted_by_a_budget(ledger):
     sharing = replace(pure(1)[0], scope="invariant-sharing")
     charge(ledger, [sharing])
     ledger.set_budget(*DATA, epsilon=100)
-    with pytest.raises(Overspent, match="cannot be checked"):
+    with pytest.raises(Incomparable, match=r"cannot be checked.*privacy: \{neighbours: add-remove, records: 1\}"):
         charge(ledger, pure(0.1, "replace-one"))
     assert len(ledger.entries()) == 1
 
@@ -440,7 +534,7 @@ def test_a_budget_at_a_delta_says_what_its_sum_takes_for_granted(ledger):
     for _ in range(2):
         charge(ledger, concentrated(0.01), budget=Budget.of(epsilon=4, delta=1e-6))
     (assumed,) = ledger.account(*DATA).assumed
-    assert "not chosen in view of the results" in assumed
+    assert "fixed before results of others were seen" in assumed
     assert assumed[1:] in ledger.account(*DATA).words
 
 
@@ -448,3 +542,15 @@ def test_a_budget_of_sums_takes_nothing_for_granted(ledger):
     for _ in range(2):
         charge(ledger, concentrated(0.01), budget=Budget.of(rho=1))
     assert ledger.account(*DATA).assumed == ()
+
+
+@pytest.mark.parametrize("text", ["1e9999999", "1/1e9999999", "1e-9999999", "1/0", "1/2/3", "nan", "", "one", 3])
+def test_a_budget_that_no_reader_could_add_up_is_refused_at_once(text):
+    with pytest.raises(hf.Refused, match="epsilon must be"):
+        Budget.from_mapping({"epsilon": text})
+
+
+def test_budgets_are_read_as_they_were_written():
+    for budget in (Budget.of(epsilon=0.1), Budget.of(epsilon=Fraction(1, 3), delta=1e-9), Budget.of(rho=2)):
+        assert Budget.from_mapping(budget.as_mapping()) == budget
+    assert Budget.from_mapping({"epsilon": "0.1"}).epsilon == Fraction(1, 10)

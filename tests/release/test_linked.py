@@ -87,7 +87,7 @@ def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
         table.estimate(where={"block": "A1"})
     assert table.mechanism.query.names == ("persons", "households")
     assert released.certificate.tables[0].linked[0].most == 3
-    assert "one household with everybody in it" in released.certificate.protected
+    assert "One household with everybody in it" in released.certificate.protected
 
     wrong = json.loads((place / "out" / "certificate.json").read_text())
     assert len(wrong["tables"][0]["holds"]["linear"]) == 2 * len(BLOCKS)
@@ -105,6 +105,9 @@ def test_the_statement_is_that_of_the_query_and_the_plan_shows_every_margin(plac
     assert table.counted.rho <= 2
     assert table.mechanism.base.neighbours.records == 1
     assert "a record is a household" in str(table.counted)
+    assumed = "no household has more rows than 3 of persons or 1 of households"
+    assert any(assumed in words for words in table.counted.assumes)
+    assert any(assumed in words for words in job.explain()["What the release promises"])
 
 
 def broken(rows, change):

@@ -257,5 +257,5 @@ def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
 
 @pytest.mark.parametrize("value", ["'yes'", "1", "[true]"])
 def test_accept_disclosure_is_true_or_false(tmp_path, value):
-    with pytest.raises(Refused, match=r"accept_disclosure.*true, false"):
+    with pytest.raises(Refused, match=r"accept_disclosure.*true or false"):
         released.job(tmp_path, more=f"accept_disclosure: {value}")

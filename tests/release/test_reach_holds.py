@@ -12,7 +12,7 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 from holdfast.release.spec.places import SpecError
 from holdfast.release.spec.rules import RULES
-from holdfast.release.spec.schema import spec_schema
+from holdfast.release.spec.spec import spec_schema
 from holdfast.release.storage.tables import read_parquet
 from jobs import cube, job, tree
 from released import job as with_records
@@ -44,7 +44,7 @@ def sizes(*rules: str, method: str = "onto", table: str = "") -> str:
 )
 def test_orders_by_name(tmp_path, text, orders):
     made = job(tmp_path, text)
-    assert made.tables[0].holding.account["orders"] == orders
+    assert made.tables[0].holding.holds.model_dump()["orders"] == orders
     values = made.tables[0].mechanism.simulate(_ordered_truth(made.tables[0].layout.query.n, orders), 40)
     for chain in orders:
         assert (np.diff(values[:, chain], axis=1) >= 0).all()
@@ -84,7 +84,7 @@ def _ordered_truth(n: int, orders: list[list[int]]) -> np.ndarray:
 )
 def test_weighted_sums_by_name(tmp_path, text, expected):
     made = job(tmp_path, text)
-    assert made.tables[0].holding.account["linear"] == [expected]
+    assert made.tables[0].holding.holds.model_dump()["linear"] == [expected]
     assert "1 weighted sum" in explain(made)["What holds in every table"][0]
     system = made.tables[0].holding.all.system(made.tables[0].layout.query.n)
     row = system.equalities if expected["high"] is not None else system.inequalities

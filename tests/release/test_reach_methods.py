@@ -12,7 +12,7 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import explain
 from holdfast.release.job import choosing
 from holdfast.release.job.caveats import ESTIMATED
-from holdfast.release.job.methods import EXTENDED
+from holdfast.release.job.methods import EXTENDED, evidence
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
 from holdfast.release.run import release
@@ -82,13 +82,13 @@ def test_scopes_can_be_chosen(tmp_path):
 def test_the_plan_says_how_good_the_noise_is(tmp_path):
     made = job(tmp_path, crossed("gaussian", "extend-optimal"))
     planned = plan(made).tables[0]
-    (words,) = planned.evidence
+    (words,) = evidence(planned.mechanism)
     gap = re.fullmatch(r"its total squared error is within (\S+) % of the least of any Gaussian noise", words)
     assert gap is not None
     assert float(gap[1]) < 0.1
     assert "standard error" in planned.levels[0].noise
     assert words in explain(made)["How the noise is drawn"][0]
-    assert plan(job(tmp_path, crossed("laplace", "given", hold=EXACT))).tables[0].evidence == ()
+    assert evidence(plan(job(tmp_path, crossed("laplace", "given", hold=EXACT))).tables[0].mechanism) == ()
 
 
 def test_figures_without_noise_are_shown_as_exact(tmp_path):
@@ -249,5 +249,5 @@ def test_whole_noise_made_for_exact_figures_meets_the_budget(tmp_path, law, kind
     assert np.ptp(drawn[:, ~exact]) > 0
     if law == "optimal":
         planned = plan(made).tables[0]
-        assert any("of the least of any Gaussian noise" in words for words in planned.evidence)
+        assert any("of the least of any Gaussian noise" in words for words in evidence(planned.mechanism))
         assert planned.levels[2].noise.startswith("optimal lattice Gaussian, standard error")

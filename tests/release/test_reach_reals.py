@@ -27,7 +27,7 @@ EXACT = "hold: [consistent, {exact: [borough]}]\nmethod: "
 def test_which_noise_is_whole(tmp_path, method, numbers, whole):
     made = job(tmp_path, tree(table=f"numbers: {numbers}", rest=EXACT + method))
     assert made.tables[0].mechanism.base.law.integer is whole
-    assert any("doubles can leak" in caveat for caveat in made.guarantee.caveats) is not whole
+    assert any("last digits can leak" in caveat for caveat in made.guarantee.caveats) is not whole
 
 
 def test_real_noise_has_the_statement_about_the_subspace(tmp_path):

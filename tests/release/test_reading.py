@@ -8,7 +8,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.release.job import errors
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.storage.reading import Unreadable, rows_of
+from holdfast.release.storage.engine import Unreadable, rows_of
 from jobs import job, tree
 
 RECORDS = "zone,note\nN1,a\nS1,b\nN1,c\n"

@@ -6,7 +6,7 @@ import pytest
 import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.release.job import errors
-from holdfast.release.records.nearest import nearest
+from holdfast.release.records.cells import nearest
 from jobs import ZONES, job, tree
 from terminal import command
 

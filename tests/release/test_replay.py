@@ -156,7 +156,7 @@ def test_a_leak_around_the_noise_is_seen(tmp_path, tape, monkeypatch):
         return cells
 
     monkeypatch.setattr(run, "tabulate", tabulate)
-    monkeypatch.setattr(run, "report", lambda *words: original(*words) + f"<!-- {seen[-1]} records -->")
+    monkeypatch.setattr(run, "report", lambda *words: original(*words) + f"<!-- {seen[-1:]} records -->")
     text, records, neighbour = JOBS["one record less"]
     first, second = replayed(tmp_path, text, records, neighbour, ["borough", "zone"], tape, monkeypatch)
     assert any(second[what] != seen for what, seen in first.items())

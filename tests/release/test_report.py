@@ -12,6 +12,7 @@ import pytest
 import released
 from holdfast.arguments import Refused
 from holdfast.pictures import number
+from holdfast.privacy.words import describe
 from holdfast.randomness import seeded
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
@@ -89,7 +90,11 @@ def test_the_page_says_what_is_certified(folders, kind):
     text = without_spaces(" ".join(page.text))
     certificate = load(folders[kind]).certificate
     for statement in certificate.statements:
-        assert str(statement) in text
+        assert describe(statement, columns=False) in text
+    first = certificate.statements[0].columns
+    assert len(first) > 1
+    letters = "".join(text.split())  # some words of an answer stand out
+    assert all("".join(f"{row.column}{row.answer}".split()) in letters for row in first)
     for sentence in certificate.unprotected:
         assert sentence in text
     for sentence in certificate.caveats:
@@ -166,7 +171,7 @@ def test_totals_over_categories_stand_beside_their_place():
     names = {"city": ["C", "C", "C", "C"], "zone": ["", "", "Z", "Z"], "sex": ["", "F", "", "F"]}
     cells = [("9", "8 to 10"), ("5", "4 to 6"), ("3", "2 to 4"), ("1", "0 to 2")]
     parsed = Outline()
-    parsed.feed(figures._tree(SimpleNamespace(levels=["city", "zone"], places=()), names, cells))
+    parsed.feed(figures._tree(SimpleNamespace(places=["city", "zone"]), names, cells))
     assert parsed.open == []
     assert [rows[1:] for rows in parsed.tables] == [
         [["C", "F", "5", "4 to 6"]],
@@ -237,7 +242,8 @@ def test_the_page_says_whom_it_protects_and_what_was_spent(tmp_path):
     more = "ledger: {file: book.sqlite, budget: {epsilon: 4}}"
     job = released.job(tmp_path, more=more, epsilon="1.5")
     text = " ".join(outline(release(job)).text)
-    assert "The unit of protection is one record; neighbouring data differ in one record replaced by another." in text
+    assert "One record. The promise compares data that hold it with data that hold any other in its place" in text
+    assert text.index("Can somebody learn it?") < text.index("What this is") < text.index("How strongly")
     assert "This release was made with ε = 1.5 in total for all its tables." in text
     assert "ε = 1.5 was spent so far per record; its budget is ε = 4, of which ε = 2.5 is left." in text
     text = " ".join(outline(release(job, output=tmp_path / "again")).text)

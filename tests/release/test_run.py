@@ -16,24 +16,40 @@ import pytest
 
 import holdfast as hf
 import released
-from holdfast.release import run
+from holdfast.release import run, writing
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ends import CHARGED, KEPT, NOTHING
 from holdfast.release.job.job import Job
-from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.accounts import Overspent
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import could_release, release
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.storage.files import workplace
 from holdfast.release.storage.tables import read_csv, read_parquet
-from holdfast.release.writing import files as writing
 
-STEPS = ("checking the ledger", "counting", "charging the ledger", "drawing", "writing", "verifying", "publishing")
+STEPS = (
+    "checking the ledger",
+    "simulating the errors",
+    "rehearsing with made-up counts",
+    "counting the records",
+    "computing what exact figures give away",
+    "charging the ledger",
+    "drawing the tables",
+    "writing the files",
+    "verifying what was written",
+    "publishing",
+)
 
 
 def ledger_of(job):
     return Ledger(job.spec.ledger_file)
+
+
+def at(step, change):
+    """Let something change when a release comes to a step: what is public was rehearsed before."""
+    return lambda words: change() if words == step else None
 
 
 def assert_nothing_happened(job, charges=0):
@@ -150,7 +166,7 @@ def test_a_table_without_error_bars_has_the_limits_that_are_certain(tmp_path, ba
     assert high[2:6].tolist() == [250, 20, 250, 20]
     # the last rows are totals over the categories, with limits of their own
     assert high[16:19].tolist() == [270, 270, 270]
-    with pytest.raises(hf.Refused, match="the law of the errors depends on the data"):
+    with pytest.raises(hf.Refused, match="depends on the data"):
         loaded.table().errors(10)
 
 
@@ -372,8 +388,8 @@ def test_a_ledger_without_room_lets_nothing_be_drawn(tmp_path, monkeypatch):
     def attempt():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         monkeypatch.setattr(run, "refuse_without_room", lambda *_: None)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
-        release(job)
+        few = 1 << 12, 1 << 12
+        release(job, step=at("charging the ledger", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, few)))
 
     message = in_child(attempt)
     assert message.startswith("Refused: the ledger")
@@ -390,9 +406,9 @@ def test_a_disk_that_fills_up_while_writing_keeps_the_charge_and_shows_nothing(t
             raise duckdb.IOException("no room, says the engine")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(writing if name == "write_table" else run, name, fail)
+    place = writing if name == "write_table" else run
     with pytest.raises(hf.Refused, match="make room") as refusal:
-        release(job)
+        release(job, step=at("drawing the tables", lambda: monkeypatch.setattr(place, name, fail)))
     assert KEPT in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert_nothing_happened(job, charges=1)
@@ -402,10 +418,34 @@ def test_a_disk_that_fills_up_while_writing_keeps_the_charge_and_shows_nothing(t
 
 def test_a_certificate_that_cannot_be_made_costs_nothing(tmp_path, monkeypatch):
     job = released.job(tmp_path)
-    monkeypatch.setitem(job.tables[0].holding.account, "bounds", [{"rows": [-1], "low": None, "high": None}])
-    with pytest.raises(ValueError, match="rows"):
+    holds = job.tables[0].holding.holds
+    monkeypatch.setitem(job.tables[0].holding.__dict__, "holds", holds.model_dump() | {"impossible": [-1]})
+    with pytest.raises(ValueError, match="impossible"):
         release(job)
     assert_nothing_happened(job)
+
+
+def test_every_step_says_what_takes_the_time(tmp_path, monkeypatch):
+    steps, during = [], {}
+
+    def watched(name):
+        real = getattr(run, name)
+
+        def call(*given, **named):
+            during.setdefault(name, steps[-1])
+            return real(*given, **named)
+
+        monkeypatch.setattr(run, name, call)
+
+    for name in ("errors_by_size", "tabulate", "given_away", "verify"):
+        watched(name)
+    release(released.job(tmp_path), step=steps.append)
+    assert during == {
+        "errors_by_size": "simulating the errors",
+        "tabulate": "counting the records",
+        "given_away": "computing what exact figures give away",
+        "verify": "rehearsing with made-up counts",  # and again when it was written
+    }
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -418,11 +458,12 @@ def test_interrupted_before_any_step_the_ledger_shows_what_may_have_been_drawn(t
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         release(job, step=interrupt)
+    DRAWING = "drawing the tables"
     charged = STEPS.index(step) > STEPS.index("charging the ledger")
-    assert stopped.value.__notes__ == [KEPT if charged and step != "drawing" else CHARGED if charged else NOTHING]
+    assert stopped.value.__notes__ == [KEPT if charged and step != DRAWING else CHARGED if charged else NOTHING]
     if charged:
         (entry,) = ledger_of(job).entries()
-        assert entry.state == ("charged, not drawn" if step == "drawing" else "drawn, not published")
+        assert entry.state == ("charged, not drawn" if step == DRAWING else "drawn, not published")
     assert_nothing_happened(job, charges=int(charged))
 
 
@@ -434,9 +475,8 @@ def test_files_that_are_not_as_certified_are_never_published(tmp_path, monkeypat
         columns["value"][-1] += 1
         write(columns, parquet, csv)
 
-    monkeypatch.setattr(writing, "write_table", careless)
     with pytest.raises(RuntimeError, match=r"nothing is released: table: sums misses .*fault of holdfast"):
-        release(job)
+        release(job, step=at("drawing the tables", lambda: monkeypatch.setattr(writing, "write_table", careless)))
     assert_nothing_happened(job, charges=1)
 
 

@@ -1,26 +1,30 @@
 """Every kind of source counts itself to the same cells; what is secret is never printed; counted rows."""
 
 import sqlite3
+import subprocess
 import sys
+import zipfile
 from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import openpyxl
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pytest
 
+import released
 from holdfast.arguments import Refused
-from holdfast.domains.names import text_of
+from holdfast.domains.frame import text_of
 from holdfast.release.job import errors
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
-from holdfast.release.storage.reading import as_text
+from holdfast.release.storage.engine import as_text
 from jobs import job, tree
 
 ROWS = {
@@ -28,6 +32,7 @@ ROWS = {
     "hour": [0, 1, 0, 1, 0, 2, 1],
     "trips": [1, 1, 2, 0, 3, 1, 2],
 }
+ASSERTED = "rows_depend_on_other_rows: false"
 #: One method, so that none are compared.
 GIVEN = "hold: [consistent]\nmethod: given"
 COUNTS = [1, 2, 2, 0, 5]
@@ -250,7 +255,8 @@ def test_wrong_names_of_tables_and_columns_are_one_sentence(tmp_path):
     database = f"'sqlite:///{tmp_path / 't.db'}'"
     for words, sentence in [
         (f"{database}, table: trps", "no table 'trps' that can be read.*did you mean 'trips'"),
-        (f"{database}, query: SELECT nothing", "data.query: the database cannot answer|went away, or refused"),
+        (f"{database}, query: SELECT nothing", "data.query: rows of the query may depend on other records.*no table"),
+        (f"{database}, query: SELECT nothing, {ASSERTED}", "data.query: the database cannot|went away, or refused"),
         ("nowhere://x/y", "no kind of database 'nowhere'"),
         ("'://x'", "address of a database is written"),
         (f"'sqlite:///{tmp_path / 'no.db'}'", "names a SQLite file that is not there"),
@@ -314,3 +320,85 @@ def test_single_values_are_written_as_the_engine_writes_them():
     assert [text_of(value) for value in (None, "", float("nan"))] == [None] * 3
     with pytest.raises(Refused, match="of the type bytes"):
         text_of(b"x")
+
+
+def test_texts_that_a_database_calls_equal_are_counted_apart(tmp_path):
+    """One record more, n1, would give all that are N1 its name."""
+    with closing(sqlite3.connect(tmp_path / "t.db")) as book:
+        book.execute("CREATE TABLE trips (zone TEXT COLLATE NOCASE, rider TEXT COLLATE NOCASE)")
+        book.executemany("INSERT INTO trips VALUES (?, ?)", [("n1", "A"), *[("N1", "a")] * 5])
+        book.commit()
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as engine:
+        engine.execute("CREATE TABLE trips (zone VARCHAR COLLATE NOCASE, rider VARCHAR COLLATE NOCASE)")
+        engine.execute("INSERT INTO trips VALUES ('N1', 'A'), ('N1', 'a'), ('N2', 'b')")
+    assert counted(tmp_path, "source: t.db, table: trips", "outside: drop") == [5, 0, 0, 0, 0]
+    persons = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 1}", rest=GIVEN)
+    made = job(tmp_path, persons.replace("source: trips.parquet", "source: t.duckdb, table: trips"))
+    assert tabulate(made)[0].tolist() == [2, 1, 0, 0, 0]
+
+
+def test_the_column_of_counts_is_no_column_of_a_table(tmp_path):
+    text = "privacy: {epsilon: 1}\ntable: {histogram: size}\nmethod: noise\n"
+    for words in ("count: size", "count: n, columns: {size: n}"):
+        with pytest.raises(Refused, match=r"data.count: the column that counts records is no column of a table"):
+            job(tmp_path, f"data: {{name: x, {words}, values: {{size: [1, 2]}}}}\n{text}")
+
+
+COUNTING = """
+import sys
+from holdfast.arguments import Refused
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.spec.spec import read_spec
+from holdfast.release.table.laid import laid
+
+made, _ = laid(read_spec(sys.argv[1]))
+for source in sys.argv[2:]:
+    try:
+        print(tabulate(made, source)[0].tolist())
+    except Refused as refusal:
+        print(refusal)
+"""
+
+
+def test_a_damaged_arrow_file_is_refused_and_does_not_end_the_process(tmp_path):
+    job(tmp_path, tree(rest=GIVEN).replace("trips.parquet", "t.arrow"))
+    content = pa.table({"zone": ["N1", "N2", "S1"], "rider": pa.array(["a", "b", "a"]).dictionary_encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, content.schema) as out:
+        out.write_table(content)
+    sound, starts = sink.getvalue().to_pybytes(), np.array([0, 2, 4, 6], np.int32)
+    files, refused = [], "cannot be read: an Arrow or Feather file is needed"
+    changes = [
+        (b"", b""),
+        (starts, [0, 2, 1 << 30, 6]),
+        (starts, [0, -7, 4, 6]),
+        (b"N1N2S1", b"N1\xff\xfeS1"),
+        (np.array([0, 1, 0], np.int32), [0, 1 << 30, 0]),  # a text of the column of riders that is not there
+    ]
+    for number, change in enumerate(changes):
+        old, new = (each if isinstance(each, bytes) else np.array(each, np.int32).tobytes() for each in change)
+        assert old in sound
+        files.append(tmp_path / f"{number}.arrow")
+        files[-1].write_bytes(sound.replace(old, new))
+    words = [sys.executable, "-c", COUNTING, str(tmp_path / "spec.yaml"), *map(str, files)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    first, *others = done.stdout.splitlines()
+    assert first == "[1, 1, 1, 0, 0]", done.stderr[-300:]
+    assert [refused in told for told in others] == [True] * 4, done.returncode
+
+
+def test_a_workbook_with_entities_is_refused(tmp_path):
+    """Whatever the reader of workbooks raises while it goes through the rows."""
+    book = openpyxl.Workbook()
+    book.active.append(["zone"])
+    book.active.append(["N1"])
+    book.save(tmp_path / "plain.xlsx")
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as plain, zipfile.ZipFile(tmp_path / "t.xlsx", "w") as changed:
+        for name in plain.namelist():
+            content = plain.read(name)
+            if name.endswith("sheet1.xml"):
+                content = b'<!DOCTYPE x [<!ENTITY e "aaaa">]>' + content.replace(b"<row", b"<row>&e;&f;</row><row", 1)
+            changed.writestr(name, content)
+    made = released.job(tmp_path, "histogram", ("source: trips.csv", "source: t.xlsx"))
+    with pytest.raises(Refused, match=r"the workbook 't.xlsx' cannot be read"):
+        tabulate(made)

@@ -100,7 +100,7 @@ def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("mechanism", "where"),
     [
-        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (making, "measure")),
+        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (making, "measure_all")),
         (hf.laplace(QUERY, epsilon=1).onto(HELD), (nearest, "ascend")),
         (hf.gaussian(QUERY, scale=3).given(HELD), (conditioned, "drawn")),
         (hf.laplace(QUERY, scale=3).given(hf.consistent(QUERY)).onto(hf.nonnegative()), (making, "finished")),
@@ -109,10 +109,10 @@ def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path, mechanism, where):
     """Bit for bit, classic and Connect, however many pieces a task has; a worker that dies changes nothing."""
-    values, noisy = in_one_process(Pieces.of(mechanism), CELLS, SECRET)
     monkeypatch.setattr(cut, "GROUPED", 100)
     pieces = Pieces.of(mechanism)
     assert pieces.cut.groups.tolist() == [0, 2, 3, 4]
+    values, noisy = in_one_process(pieces, CELLS, SECRET)
     monkeypatch.setattr(*where, dies_once(getattr(*where), tmp_path / "died"))
     for session in sessions():
         found = drawn_there(session, pieces)

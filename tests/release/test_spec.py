@@ -8,8 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from holdfast.release.spec.places import SpecError
-from holdfast.release.spec.schema import spec_schema
-from holdfast.release.spec.spec import read_spec
+from holdfast.release.spec.spec import read_spec, spec_schema
 
 GOOD = """\
 title: Trips
@@ -38,7 +37,7 @@ WRONG = [
     ("epsilon: 1.0", "epsilon: 1, noise: gaussian", 3, "privacy.noise", None, "needs delta"),
     ("replace-one", "replace", 3, "privacy.neighbours", "replace-one", 'found "replace"'),
     ("unit: record", "unit: person", 3, "privacy.unit", None, "max_records"),
-    ("unit: record", "unit: {column: rider, max_records: 0}", 3, "privacy.unit.max_records", None, "at least 1"),
+    ("unit: record", "unit: {column: rider, max_records: 0}", 3, "privacy.unit.max_records", None, "1 or more"),
     ("unit: record", "unit: {column: r, max_recrds: 2}", 3, "privacy.unit.max_recrds", "max_records", "no key"),
     ("unit: record", "unit: {column: r, max_records: 2}", 3, "privacy.neighbours", None, "use add-remove"),
     ("nonnegative", "nonegative", 5, "hold[1]", "nonnegative", "found"),

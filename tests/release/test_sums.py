@@ -10,13 +10,12 @@ import pytest
 import holdfast as hf
 from at_once import charged_at_once
 from holdfast.release.ledger import sums
-from holdfast.release.ledger.chain import Entered, behind, hash_of
-from holdfast.release.ledger.ledger import Ledger, Overspent
-from holdfast.release.ledger.ledger_file import SCHEMA, VERSION, VERSIONS
-from holdfast.release.ledger.table import TABLE
+from holdfast.release.ledger.accounts import Overspent
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.ledger.store import SCHEMA, TABLE, VERSION, VERSIONS, Entered, behind, hash_of
 
 DATA = ("trips", "record")
-PERSON = ("trips", "column rider, at most 3 records")
+PERSON = ("riders", "column rider, at most 3 records")
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.125).guarantees
 OTHERS = hf.laplace(hf.histogram(4), epsilon=0.0625).guarantees
 TINY = hf.laplace(hf.histogram(4), epsilon=0.03125).guarantees
@@ -72,7 +71,7 @@ def test_sums_say_what_all_charges_say(ledger):
         parts = [entry.parts[0] for entry in ledger.entries(*unit)]
         assert Counter(dict(zip(whole.parts, whole.times, strict=True))) == Counter(parts)
     assert ledger.spent(*DATA).epsilon == 9 * 0.125 + 5 * 0.0625
-    assert ledger.datasets() == [DATA, ("trips", "column rider")]
+    assert ledger.datasets() == [DATA, ("riders", "column rider")]
 
 
 def test_the_budget_binds_over_sums_to_the_last_charge(ledger):
@@ -150,7 +149,7 @@ def test_what_a_release_needs_is_read_once_and_goes_on_from_there(ledger, monkey
     assert past.account == ledger.account(*DATA)
     charge(ledger, "later")
     read = []
-    monkeypatch.setattr("holdfast.release.ledger.chain.hash_of", lambda *given: read.append(1) or hash_of(*given))
+    monkeypatch.setattr("holdfast.release.ledger.store.hash_of", lambda *given: read.append(1) or hash_of(*given))
     assert ledger.past(*DATA, since=past) is past
     assert len(read) < 6
     assert [entry.release for entry in past.unfinished][-1] == "later"

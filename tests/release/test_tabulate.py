@@ -23,10 +23,10 @@ from holdfast import progress
 from holdfast.arguments import Refused
 from holdfast.release.job import errors
 from holdfast.release.records import tabulate as tabulate_module
+from holdfast.release.records.check import check
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.storage import engine as engine_module
-from holdfast.release.storage.engine import scratch
-from holdfast.release.storage.scratch import PREFIX, scratch_folder
+from holdfast.release.storage.engine import PREFIX, scratch, scratch_folder
 from jobs import cube, job, tree
 
 ZONES = ["N1", "N2", "S1", "S2", "S3"]
@@ -396,7 +396,7 @@ def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
     code = (
         "import os, tempfile, sys\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from holdfast.release.storage.reading import session\n"
+        "from holdfast.release.storage.engine import session\n"
         "from holdfast.release.storage.engine import scratch\n"
         "folder = scratch()\n"
         "session().close()\n"
@@ -415,7 +415,7 @@ def test_folders_of_killed_processes_are_removed_and_those_of_others_are_not(tmp
     code = (
         "import os, tempfile, time\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from holdfast.release.storage.scratch import scratch_folder\n"
+        "from holdfast.release.storage.engine import scratch_folder\n"
         "(scratch_folder() / 'spilled').write_text('a record')\n"
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"
@@ -489,3 +489,19 @@ def test_a_column_may_be_called_like_the_count_of_a_lazy_frame(tmp_path):
         "data: {name: x, values: {holdfast_count: [5, 6]}}\nprivacy: {epsilon: 1}\ntable: {histogram: holdfast_count}\n"
     )
     assert tabulate(job(tmp_path, text), pl.LazyFrame({"holdfast_count": [5, 5, 6]}))[0].tolist() == [2, 1]
+
+
+def test_a_person_is_the_same_however_the_key_is_written(tmp_path):
+    keys = ["1", "1.0", " 1", "1 ", "1.", "\t1\u00a0", "2", "2.5", "01", "a.0"]
+    rows = "".join(f"N1,{key}\n" for key in keys)
+    (tmp_path / "trips.csv").write_text(f"zone,rider\n{rows}", encoding="utf-8")
+    text = tree("", privacy="epsilon: 1, unit: {column: rider, max_records: 1}").replace("trips.parquet", "trips.csv")
+    made = job(tmp_path, text)
+    assert tabulate(made)[0].tolist() == [5, 0, 0, 0, 0]  # 1, 2, 2.5, 01 and a.0
+    assert tabulate(made, pl.DataFrame({"zone": ["N1"] * 10, "rider": keys}))[0].tolist() == [5, 0, 0, 0, 0]
+    numbers = pl.DataFrame({"zone": ["N1"] * 3, "rider": [1.0, 1.0, 2.5]})
+    assert tabulate(made, numbers)[0].tolist() == [2, 0, 0, 0, 0]
+    assert check(made).persons.persons == 5
+    (tmp_path / "trips.csv").write_text("zone,rider\nN1, \n")
+    with pytest.raises(Refused, match="some record has no 'rider'"):
+        tabulate(made)

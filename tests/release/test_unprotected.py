@@ -7,15 +7,14 @@ import holdfast as hf
 from holdfast.release.certificate.load import load
 from holdfast.release.explain import explain
 from holdfast.release.job.caveats import SHORTENED
-from holdfast.release.job.levels import levels_of
 from holdfast.release.job.standing import standing
 from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
+from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
 from holdfast.release.table.holding import holding
 from holdfast.release.table.laying import layout
 from holdfast.release.table.public import PublicFiles
-from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 from jobs import cube, job, tree
 
 MANY = "borough,zone\n" + "".join(f"B{i},B{i}-{j}\n" for i in range(40) for j in range(1 + i % 3))
@@ -43,7 +42,7 @@ def test_every_figure_that_no_allowed_change_alters_is_listed(tmp_path, hold):
     text = tree(privacy="epsilon: 1, neighbours: replace-one", rest=f"hold: [consistent, {{{hold}}}]\nmethod: given")
     made = job(tmp_path, text, zones_csv=MANY)
     table = made.tables[0]
-    exact = {row for figure in table.holding.account["exact"] for (row,) in figure["rows"]}
+    exact = {row for figure in table.holding.holds.model_dump()["exact"] for (row,) in figure["rows"]}
     assert rows(table.unprotected, PUBLISHED) == exact
     listed = rows(table.unprotected, PUBLISHED) | rows(table.unprotected, FOLLOWS)
     assert listed == set(range(table.layout.query.n)) - changeable(made, exact)
@@ -74,7 +73,7 @@ def test_long_lists_are_short_in_words_and_say_where_all_are(tmp_path):
 def test_exact_margins_are_counted_and_cells_that_they_fix_are_listed(tmp_path):
     rest = "hold: [{exact: [[sex], [age]]}, {impossible: [{sex: F, age: old}]}]\nmethod: onto"
     (table,) = job(tmp_path, cube(table="numbers: real", rest=rest)).tables
-    margins = [(each.level, each.figures, each.rows) for each in table.unprotected if each.why == PUBLISHED]
+    margins = [(each.level, each.figures, tuple(each.rows)) for each in table.unprotected if each.why == PUBLISHED]
     assert margins == [("sex", 2, ((6, 7),)), ("age", 3, ((8, 10),))]
     assert rows(table.unprotected, FOLLOWS) == {5}
     assert np.flatnonzero(table.standing.defined).tolist() == [2]
@@ -88,16 +87,16 @@ def test_a_job_that_publishes_nothing_exactly_leaves_nothing_out(tmp_path):
 
 def test_a_total_that_no_replacement_alters_is_not_called_protected(tmp_path):
     made = job(tmp_path, tree(privacy="epsilon: 1, neighbours: replace-one"))
-    assert made.unprotected == ("no replacement of records alters: city",)
+    assert made.unprotected == ("the same when records are replaced: city",)
     assert [each.why for each in made.tables[0].unprotected] == [UNMOVED]
     total = job(tmp_path, cube(privacy="epsilon: 1, neighbours: replace-one", table="margins: [[], [sex]]"))
-    assert total.unprotected == ("no replacement of records alters: total",)
+    assert total.unprotected == ("the same when records are replaced: total",)
 
 
 def test_noise_on_what_exact_figures_tell_protects_nothing(tmp_path):
     (table,) = job(tmp_path, tree(rest="hold: [{exact: [borough]}]\nmethod: given")).tables
     assert rows(table.unprotected, IDLE) == {0}
-    city, borough, zone = levels_of(table)
+    city, borough, zone = table.levels
     assert (city.exact, borough.exact, zone.exact) == (False, True, False)
     assert borough.noise == "none: published exactly"
     assert city.noise.startswith("integer Laplace")

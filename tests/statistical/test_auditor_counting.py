@@ -7,12 +7,9 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from broken import claim
-from holdfast.auditing.claims import Claim
-from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability
-from holdfast.auditing.events import Event, best_event
-from holdfast.auditing.sampling import proved
-from holdfast.auditing.scores import Score, lowest_bit
+from holdfast.auditing.claims import Claim, FalseAlarms, largest_probability, least_probability
+from holdfast.auditing.gallery import claim
+from holdfast.auditing.sampling import Event, Score, best_event, lowest_bit, proved
 
 
 @pytest.mark.parametrize("size", [10, 500, 40_000])

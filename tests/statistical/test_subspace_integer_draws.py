@@ -9,8 +9,8 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast.noise.draws import shifted_gaussian
+from holdfast.noise.draws.lattice_form import LatticeForm
 from holdfast.noise.draws.shifted_gaussian import ShiftedGaussian
-from holdfast.subspace.lattice.form import LatticeForm
 from lattice_laws import CASES, listed, made, near_form, prefix_sums
 
 #: Tests below accept the law at this level: a false alarm is rarer than one in a million.

@@ -38,7 +38,7 @@ def test_draws_have_the_exact_law(name, kind):
 
 
 def test_one_release_and_many_rows_have_one_law():
-    """Rows one by one, and as many as tables of tickets are made for."""
+    """Rows one by one, and many at once."""
     made = mechanism(CASES["up to the root"], "laplace")
     nodes = tables(CASES["up to the root"][0], reach=9)
     truth = CASES["up to the root"][0].sum_up(TRUTH)

@@ -3,7 +3,7 @@
 import os
 import traceback
 
-from holdfast.release.ledger.ledger import Overspent
+from holdfast.release.ledger.accounts import Overspent
 
 #: How a process ends whose charge met something else than a budget.
 FAILED = 99

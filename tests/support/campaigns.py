@@ -17,17 +17,17 @@ import example_jobs
 import holdfast as hf
 import killing
 import power_loss
+import proofs_of_certificates
 import released
 import tampering
+import witnessing
 from holdfast.release.certificate.verify import verify
-from holdfast.release.certifying import statements_of
 from holdfast.release.job.job import Job
-from holdfast.release.ledger.chain import Entered, behind
+from holdfast.release.ledger.accounts import Overspent
 from holdfast.release.ledger.entries import charge_content
-from holdfast.release.ledger.ledger import Ledger, Overspent
-from holdfast.release.ledger.ledger_file import LedgerFile
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, behind
 from holdfast.release.ledger.sums import EVERY, Sums
-from holdfast.release.ledger.table import SUMS
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -162,8 +162,8 @@ def tampered(folder, count, seed):
         kind = kinds[number // 5 % len(kinds)]
         copy = shutil.copytree(originals[kind], folder / "copy", symlinks=True)
         what = tampering.at_random(copy, random.Random(seed + number))
-        library, stranger = tampering.broken(copy)
-        wrong = tampering.disagree(library, stranger)
+        library, alone = tampering.broken(copy)
+        wrong = tampering.disagree(library, alone)
         if not library and verify(copy, Ledger(originals[kind].parent / "holdfast-ledger.sqlite")).ok:
             wrong = "nobody finds it"
         yield "release", None if wrong is None else f"{number}: {what}: {wrong}"
@@ -288,7 +288,7 @@ def load(folder, count, seed):
     spec = next(path for path in example_jobs.specs_of_examples(folder) if path.parent.name == "city")
     spec.write_text(spec.read_text().replace("epsilon: 10}", "epsilon: 100000}"))
     job = Job.from_spec(read_spec(spec))
-    parts = [statements_of(table) for table in job.tables]
+    parts = [table.statements for table in job.tables]
     marks = ("drawing", "published")
     ledger = filled(folder / "city.sqlite", 10_000, parts, (job.dataset, str(job.unit)), marks)
     size = ledger.path.stat().st_size
@@ -368,6 +368,8 @@ CAMPAIGNS = {
     "tampered": (tampered, 5_000),
     "flips": (flips, 1_500),
     "races": (races, 1_000),
+    "draws": (witnessing.attempts, 1_000),
+    "proofs": (proofs_of_certificates.proofs, 100),
     "power": (power, 10_000),
     "load": (load, 200),
     "page": (page, 1_000),

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.release.agents import distributed
-from holdfast.release.agents.secret import read_secret, write_secret
+from holdfast.release import agents as distributed
+from holdfast.release.agents import read_secret, write_secret
 from holdfast.release.job import errors, sizes
 from holdfast.release.job.job import Job
 from holdfast.release.run import release
@@ -51,14 +51,15 @@ def job_of(spec):
 
 
 def before_drawing(work):
-    """Have some work done before anything is drawn, by a release or by an agent."""
+    """Have some work done before anything is drawn from records, by a release or by an agent; not at a rehearsal."""
     for place, name in ((Mechanism, "release"), (distributed, "shared_noise")):
         setattr(place, name, _behind(work, getattr(place, name)))
 
 
 def _behind(work, draw):
     def found(*given, **words):
-        work()
+        if "rng" not in words:
+            work()
         return draw(*given, **words)
 
     return found

@@ -8,8 +8,8 @@ import runpy
 import subprocess
 import sys
 
-import holdfast.cli.agents
-import holdfast.release.agents.distributed  # noqa: F401
+import holdfast.cli.command
+import holdfast.release.agents  # noqa: F401
 from holdfast.cli.command import main
 
 COMMAND = [sys.executable, "-m", "holdfast.cli"]

@@ -79,7 +79,7 @@ def run(job, folder, line=0, how=signal.SIGKILL):
 
 
 def state(job, folder, again):
-    """Tell what a stranger finds; if asked, make the job again and tell whether that works."""
+    """Tell what anybody finds; if asked, make the job again and tell whether that works."""
     out, ledger = Path(job.spec.output), Ledger(job.spec.ledger_file)
     partial = out.with_name(f".{out.name}.partial")
     entries = ledger.entries()
@@ -110,7 +110,7 @@ def lost(point, agents=False):
         return "a release is visible that is not whole"
     if point["charges"] > 1:
         return "charged more than once"
-    made = set(point["partial"] or ()) - {"room"}  # a file of public size that is made to see if it fits
+    made = set(point["partial"] or ()) - {"room", "rehearsal"}  # made of public things alone
     if (point["drawn"] or point["slices"] or made) and not point["charges"]:
         return "drawn, and not charged"
     told = point["states"][0] if point["states"] else ""

@@ -283,13 +283,15 @@ def wrong_with(place, spec, drawn):
 def _refuse_half(place, ledger):
     """Refuse a slice that is not what its agent says, or not what the ledger says."""
     from holdfast import Refused
-    from holdfast.release.agents.distributed import SHEET, VALUES
-    from holdfast.release.agents.ledger import published
+    from holdfast.release.agents import SHEET, VALUES, published_slices
 
     texts = {name: (place / name).read_bytes() if (place / name).exists() else b"" for name in (SHEET, VALUES)}
     hashes = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
     told = json.loads(texts[SHEET] or b"{}")
-    if told.get("sha256") != hashes[VALUES] or published(ledger, told["release"])[told["agent"]] != hashes[SHEET]:
+    if (
+        told.get("sha256") != hashes[VALUES]
+        or published_slices(ledger, told["release"])[told["agent"]] != hashes[SHEET]
+    ):
         raise Refused(f"the slice in {place.name} is half")
 
 

@@ -1,16 +1,12 @@
-"""Samplers on small and large forests for tests, windows narrower than any sensible guess, and laws by enumeration."""
+"""Samplers on small and large forests for tests, and laws by enumeration."""
 
-from collections import Counter
-from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
 from scipy import stats
 
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.noise.draws.decisions import Restart
-from holdfast.trees.messages import exact
-from holdfast.trees.messages.sampler import Sampler
+from holdfast.trees.circles.sampler import Sampler
 from holdfast.trees.shape.forest import Forest
 
 NONE = 2**62
@@ -39,39 +35,7 @@ def sampler(parents, kind, scales, low=None, high=None, exact=(), **options):
     scales = np.full(n, scales) if np.ndim(scales) == 0 else scales
     low = np.full(n, -NONE) if low is None else np.asarray(low, dtype=np.int64)
     high = np.full(n, NONE) if high is None else np.asarray(high, dtype=np.int64)
-    return Sampler(Forest(parents, is_exact), noise(kind, scales), low, high, **options)
-
-
-def narrowed(made, width):
-    """The same sampler with windows of a few places, so that totals often lie beyond them."""
-    up = made.messages
-    guess, pieces = up.guess, up.pieces
-    middle = np.rint(guess.centre).astype(np.int64)
-    low = np.minimum(np.maximum(middle - width, pieces.lowest), np.maximum(pieces.highest - 3, pieces.lowest))
-    high = np.maximum(np.minimum(middle + width, pieces.highest), np.minimum(pieces.lowest + 3, pieces.highest))
-    vars(up)["guess"] = guess._replace(low=low, high=high)
-    vars(up)["learn"] = False
-    return made
-
-
-@contextmanager
-def coins_counted():
-    """Count tests that were computed, nearly all of totals beyond a window, and those that failed."""
-    counts, accept = Counter(), exact.accept
-
-    def counting(*arguments):
-        counts["coins"] += 1
-        try:
-            accept(*arguments)
-        except Restart:
-            counts["restarts"] += 1
-            raise
-
-    exact.accept = counting
-    try:
-        yield counts
-    finally:
-        exact.accept = accept
+    return Sampler.of(Forest(parents, is_exact), noise(kind, scales), low, high, **options)
 
 
 def sums_up(parents, draws):

@@ -1,7 +1,9 @@
-"""Releases that were changed by somebody who renews every hash, and what the two verifiers say of them."""
+"""Releases that were changed by somebody who renews every hash, and what both verifiers say of them."""
 
 import contextlib
 import csv
+import hashlib
+import itertools
 import json
 import os
 import random
@@ -15,14 +17,14 @@ from holdfast.arguments import Refused
 from holdfast.release.certificate.certificate import seal_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.ledger.ledger_file import SCHEMA, VERSION, VERSIONS
-from holdfast.release.ledger.table import TABLE
+from holdfast.release.ledger.store import SCHEMA, TABLE, VERSION, VERSIONS
+from holdfast.release.standalone_verifier.sums import Areas
+from holdfast.release.standalone_verifier.verify import checks
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import read_parquet, write_table
-from holdfast.release.stranger.verify import checks
 
-#: Checks of the library that a stranger cannot make: what statements add up to, and what is in Parquet files.
-BEYOND = ("budget", "ledger", "copies", "measurements", "records")
+#: Checks that need packages: what statements add up to, what the ledger says, and what is in Parquet files.
+BEYOND = ("budget", "ledger", "copies")
 
 
 def certificate_of(folder):
@@ -49,6 +51,20 @@ def forged(folder, change, prefix=""):
     text.unlink()
     write_table(columns, parquet, text)
     sealed(folder, certificate_of(folder))
+
+
+def columns_of(path):
+    head, *rows = rows_of(path)
+    return dict(zip(head, ([text or None for text in column] for column in zip(*rows, strict=True)), strict=True))
+
+
+def domain_hash(table, columns):
+    """The hash of the names of rows, as whoever forges them can make it."""
+    digest = hashlib.sha256()
+    for name in table["columns"]:
+        words = [name, columns[name][: table["outputs"]]]
+        digest.update(json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def leaves(found, path=()):
@@ -168,32 +184,45 @@ def unnoticed(whole, path, source: random.Random):
 
 
 def broken(folder):
-    """What the library and the stranger find wrong, by the names of their checks."""
+    """What is wrong, by the names of checks: as `holdfast verify` says, and as the file in the release does."""
     try:
         library = {check.name: check.sentence for check in verify(folder).differences}
     except ValueError as refusal:  # there is no certificate at all
         library = {"certificate": str(refusal)}
     try:
-        stranger = {name: wrong for name, _, wrong in checks(str(folder), None) if wrong is not None}
+        alone = {name: wrong for name, _, wrong in checks(str(folder), None) if wrong is not None}
     except OSError as error:
-        stranger = {"certificate": str(error)}
-    return library, stranger
+        alone = {"certificate": str(error)}
+    return library, alone
 
 
-def disagree(library, stranger):
-    """Say what only one verifier finds of what both can find; None where they agree."""
-    if stranger and not library:
-        return f"only the stranger finds {stranger}"
+def disagree(library, alone):
+    """Say what only one finds of what both can find; None where they agree."""
+    if alone and not library:
+        return f"only the standalone verifier finds {alone}"
     seen = {
         name: words
         for name, words in library.items()
         if not name.endswith(BEYOND) and "is not a certificate of the form" not in words
     }
-    return f"only the library finds {seen}" if seen and not stranger else None
+    return f"only the library finds {seen}" if seen and not alone else None
+
+
+def not_adding_up(names, values, places=()):
+    """What does not add up by the names of rows, columns with the level first; None where everything does."""
+    areas, start = Areas(len(places), consistent=True), 0
+    inside = [column for name, column in names.items() if name not in places]
+    paths = list(zip(*(names[place] for place in places), strict=True)) or [()] * len(values)
+    for path, some in itertools.groupby(paths):
+        end = start + sum(1 for _ in some)
+        own = tuple(text for text in path if text is not None)
+        areas.take([own], tuple(tuple(column[start:end]) for column in inside), values[start:end], start)
+        start = end
+    return areas.wrong or areas.between()
 
 
 def run(folder, *words):
-    """Run the verifier that lies in a release as a stranger does; return its exit code and what it prints."""
+    """Run the verifier that lies in a release by itself; return its exit code and what it prints."""
     command = [sys.executable, "-I", str(Path(folder) / "verify.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
     return done.returncode, done.stdout + done.stderr

@@ -2,26 +2,190 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from holdfast.arguments import Refused, positive, whole
-from holdfast.auditing.claims import Claim, Evidence
-from holdfast.auditing.closed_forms import known_evidence
-from holdfast.auditing.counting import FalseAlarms
+from holdfast.arguments import Number, Refused, positive, whole
+from holdfast.auditing.claims import (
+    EXACT,
+    FALSE_ALARM,
+    NOT_REFUTED,
+    VIOLATED,
+    Claim,
+    Evidence,
+    FalseAlarms,
+    known_evidence,
+    listed_evidence,
+)
 from holdfast.auditing.listing import listed
-from holdfast.auditing.losses import listed_evidence
-from holdfast.auditing.pairs import FEWEST_PAIRS, MOST_PAIRS, Pair, given_pairs, neighbouring, searched_pairs
-from holdfast.auditing.report import Audit, Finding
+from holdfast.auditing.pairs import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    Pair,
+    Subject,
+    given_pairs,
+    led_words,
+    neighbouring,
+    searched_pairs,
+)
 from holdfast.auditing.sampling import Clock, View, on_pair, sampled_evidence
-from holdfast.auditing.subject import Subject
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.additive import REAL_ARITHMETIC
 from holdfast.queries import Query
 from holdfast.randomness import seeded
+
+# --- the report of an audit: what was tested, how, and whether anything was refuted ----------------------------------
+
+#: Version of the JSON form.
+SCHEMA = "holdfast-audit-1"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about one statement: the strongest evidence, or why there is none."""
+
+    statement: Guarantee
+    evidence: Evidence | None
+    pairs: int
+    draws: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        return VIOLATED if self.evidence is not None and self.evidence.margin > 0 else NOT_REFUTED
+
+    def __str__(self) -> str:
+        what = f"the statement about {self.statement.neighbours} (scope {self.statement.scope})"
+        found = self.evidence
+        if found is None:
+            return f"{NOT_REFUTED}: {what} was not tested: {'; '.join(self.notes)}"
+        at = f" at δ = {found.delta:.3g}" if found.delta else ""
+        how = "by listing both laws" if found.how == EXACT else "by counting draws"
+        said = f"needs ε ≥ {found.epsilon:.4f}{at}, says {found.claimed:.4f}" if found.epsilon > 0 else "nothing found"
+        words = f"{self.verdict}: {what} {said} ({how}: {found.event}; {found.pair})"
+        return "; ".join([words, *self.notes])
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The report of `audit`: one finding per statement. str() is for people, `to_json` for scripts.
+
+    All data in it were made up. What was refuted by listing is refuted without any chance of error.
+
+    Args:
+        subject: what was audited, in words.
+        findings: one per statement: whether it was refuted, the ε found, the pair of data and the event that show it.
+        tests: how many events were counted on fresh draws.
+        false_alarm: the chance that draws refute any true statement, over everything that was tested.
+
+    Example:
+        >>> import holdfast as hf
+        >>> report = hf.audit(hf.laplace(hf.histogram(2), epsilon=1), seconds=0.2)
+        >>> report.verdict, report.false_alarm
+        ('not refuted', 1e-09)
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+    tests: int
+    false_alarm: float = FALSE_ALARM
+
+    @property
+    def verdict(self) -> str:
+        """ "violated" where any statement was refuted, otherwise "not refuted"."""
+        return VIOLATED if any(each.verdict == VIOLATED for each in self.findings) else NOT_REFUTED
+
+    @property
+    def violated(self) -> bool:
+        """Whether a statement was refuted."""
+        return self.verdict == VIOLATED
+
+    @property
+    def worst(self) -> Finding:
+        """The finding that is farthest beyond, or nearest to, what its statement says."""
+        return max(self.findings, key=lambda each: -math.inf if each.evidence is None else each.evidence.margin)
+
+    @property
+    def epsilon(self) -> float:
+        """The strongest lower bound on ε, at `delta`; 0 where nothing was found."""
+        found = self.worst.evidence
+        return 0.0 if found is None else max(0.0, found.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The δ at which `epsilon` is a lower bound."""
+        return 0.0 if self.worst.evidence is None else self.worst.evidence.delta
+
+    @property
+    def how(self) -> str | None:
+        """How the strongest bound was found, "exact" or "sampled"; None where there is none."""
+        return None if self.worst.evidence is None else self.worst.evidence.how
+
+    @property
+    def confidence(self) -> float:
+        """How sure the strongest bound is."""
+        return 1.0 if self.how == EXACT else 1.0 - self.false_alarm
+
+    @property
+    def pair(self) -> str:
+        """The made-up neighbouring data of the strongest bound, in words."""
+        return "" if self.worst.evidence is None else self.worst.evidence.pair
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.subject}", *(f"  {each}" for each in self.findings)]
+        lines.append(
+            f"  {self.tests} events were counted on fresh draws; the chance of a false alarm is at most "
+            f"{self.false_alarm:g} in all. What is not refuted is not thereby proved."
+        )
+        return "\n".join(lines)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return {
+            "schema": SCHEMA,
+            "subject": self.subject,
+            "verdict": self.verdict,
+            "epsilon": _number(self.epsilon),
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "how": self.how,
+            "tests": self.tests,
+            "false_alarm": self.false_alarm,
+            "findings": [
+                {
+                    "verdict": each.verdict,
+                    "statement": each.statement.as_mapping(),
+                    "pairs": each.pairs,
+                    "draws": each.draws,
+                    "notes": list(each.notes),
+                    "evidence": None if each.evidence is None else _plain(each.evidence),
+                }
+                for each in self.findings
+            ],
+        }
+
+    def to_json(self) -> str:
+        """Return the report as JSON text."""
+        return json.dumps(self.as_mapping(), ensure_ascii=False, allow_nan=False)
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else "infinity" if value > 0 else "-infinity"
+
+
+def _plain(found: Evidence) -> dict[str, Any]:
+    plain = asdict(found)
+    for name in ("margin", "epsilon"):
+        plain[name] = _number(plain[name])
+    return plain | {"one": list(found.one), "other": list(found.other)}
+
 
 #: Pairs that are made up for every second of effort, up to a limit.
 PAIRS_PER_SECOND = 20
@@ -37,9 +201,9 @@ BITS = "it is about real arithmetic: outputs were rounded, and the low bits of d
 
 
 def audit(
-    mechanism: Any,
-    pairs: Any = None,
-    seconds: Any = 60,
+    mechanism: Mechanism | Callable[..., npt.ArrayLike],
+    pairs: Iterable[Sequence[npt.ArrayLike]] | None = None,
+    seconds: Number = 60,
     *,
     query: Query | None = None,
     guarantee: Guarantee | None = None,
@@ -114,25 +278,25 @@ def _test(subject: Subject, statement: Guarantee, passed: list[Pair] | None, mos
     return _Test(Claim.of(statement), about, view, notes + ((BITS,) if view.real else ()))
 
 
-def _listed(subject: Subject, test: _Test, clock: Clock) -> Evidence | None:
-    """The strongest evidence of listed laws; None where none can be listed."""
+def _listed(subject: Subject, test: _Test, clock: Clock) -> tuple[Evidence | None, int]:
+    """The strongest evidence of listed laws, None where none can be listed; and how many pairs were looked at."""
     best: Evidence | None = None
     if subject.listed is None or test.view.space is not None:
-        return None
+        return None, 0
     failed = 0
-    for pair in test.pairs:
+    for k, pair in enumerate(test.pairs):
         if failed > UNLISTED or (best is not None and (clock.left <= 0 or best.margin > 0)):
-            break
+            return best, k
         try:
             found = _known(subject.listed, test.claim, pair)
         except Refused:
-            return best
+            return best, k
         if found is None:
             failed += 1
             continue
         if best is None or found.margin > best.margin:
             best = on_pair(found, pair)
-    return best
+    return best, len(test.pairs)
 
 
 def _known(mechanism: Mechanism, claim: Claim, pair: Pair) -> Evidence | None:
@@ -144,19 +308,20 @@ def _known(mechanism: Mechanism, claim: Claim, pair: Pair) -> Evidence | None:
 
 
 def _drawn(
-    subject: Subject, test: _Test, exact: Evidence | None, alarms: FalseAlarms, clock: Clock, seed: int
+    subject: Subject, test: _Test, listed: tuple[Evidence | None, int], alarms: FalseAlarms, clock: Clock, seed: int
 ) -> Finding:
     """Look for stronger evidence than that of listed laws by drawing, unless they refute the statement already."""
-    statement, notes = test.claim.statement, test.notes
+    (exact, looked), statement, notes = listed, test.claim.statement, test.notes
     if exact is not None and exact.margin > 0:
-        return Finding(statement, exact, len(test.pairs), 0, notes)
+        return Finding(statement, exact, looked, 0, notes)
     try:
         found, tried, draws = sampled_evidence(subject, test.claim, test.pairs, test.view, alarms, clock, seeded(seed))
     except Refused as refusal:
         found, tried, draws = None, 0, 0
         notes += (f"no draws were made: {refusal}",)
     best = max((each for each in (exact, found) if each is not None), key=lambda each: each.margin, default=None)
-    return Finding(statement, best, len(test.pairs) if exact is not None else tried, draws, notes)
+    tried = max(tried, looked)
+    return Finding(statement, best, tried, draws, (*notes, *led_words(test.pairs[:tried])))
 
 
 def _large(subject: Subject) -> int:

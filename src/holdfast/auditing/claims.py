@@ -3,14 +3,63 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
-from holdfast.privacy import Guarantee
+from holdfast.auditing.listing import Listed
+from holdfast.auditing.pairs import Pair
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.privacy import Guarantee, gaussian_delta, gaussian_epsilon
+
+# --- Counts and what they prove: Clopper–Pearson limits, and one false-alarm rate shared by all tests of an audit
+
+#: The chance that an audit calls any true statement violated, over all its pairs, events and rounds together.
+FALSE_ALARM = 1e-9
+
+
+def least_probability(count: int, size: int, alpha: float) -> float:
+    """A lower limit of a probability: above it with chance at most alpha (Clopper and Pearson 1934)."""
+    return 0.0 if count == 0 else float(special.betaincinv(count, size - count + 1, alpha))
+
+
+def largest_probability(count: int, size: int, alpha: float) -> float:
+    """An upper limit of a probability: below it with chance at most alpha (Clopper and Pearson 1934)."""
+    return 1.0 if count == size else float(special.betainccinv(count + 1, size - count, alpha))
+
+
+@dataclass
+class FalseAlarms:
+    """Hands out the false-alarm rate: the k-th test of an audit gets 6/(π²k²) of it, so that all sum to it at most.
+
+    How many tests there will be need not be known, and when the audit stops may depend on what it has seen: each test
+    fails with at most its own rate given everything before it, and rates of a fixed sequence are added
+    (docs/theory/auditing.md).
+    """
+
+    total: float = FALSE_ALARM
+    tests: int = field(default=0)
+
+    def next(self) -> float:
+        self.tests += 1
+        return self.total * 6 / (np.pi**2 * self.tests**2)
+
+
+def rough_limits(
+    counts: npt.NDArray[np.float64], against: npt.NDArray[np.float64], sizes: tuple[int, int], confirming: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Limits that `confirming` fresh draws would about give, from counts among `sizes`; only for choosing events."""
+    z = 7.0
+    p, q = (counts + 0.0) / sizes[0], (against + 0.5) / sizes[1]
+    low = p - z * np.sqrt(p * (1 - p) / confirming) - z * z / (6 * confirming)
+    high = q + z * np.sqrt(q * np.maximum(1 - q, 0.0) / confirming) + z * z / (2 * confirming)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
 
 VIOLATED, NOT_REFUTED = "violated", "not refuted"
 EXACT, SAMPLED = "exact", "sampled"
@@ -76,3 +125,115 @@ class Evidence:
     pair: str = ""
     one: tuple[float, ...] = ()
     other: tuple[float, ...] = ()
+
+
+# --- what two laws prove about the loss between them, listed or known without: lower bounds, rounded down ------------
+
+#: Floats compute these logs and sums to about 1e-12; so much is taken off.
+ROUNDING = 1e-9
+#: Orders at which Rényi divergences are compared with α·ρ; between whole numbers only where that is claimed.
+WHOLE_ORDERS, OTHER_ORDERS = (2, 3, 4, 6, 8, 16), (1.05, 1.25, 1.5, 2.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """The losses log p/q of one listed law against another, from bounds on both: p from below, q from above."""
+
+    below: Floats
+    above: Floats
+
+    @cached_property
+    def _sorted(self) -> tuple[Floats, Floats, Floats]:
+        """Losses, largest first, with the sums of p and of q so far."""
+        seen = np.isfinite(self.below)
+        p, q = self.below[seen], self.above[seen]
+        order = np.argsort(q - p, kind="stable")
+        return (p - q)[order], np.cumsum(np.exp(p[order])), np.cumsum(np.exp(q[order]))
+
+    @property
+    def largest(self) -> float:
+        losses = self._sorted[0]
+        found = float(losses[0]) if losses.size else -math.inf
+        return found - ROUNDING * max(1.0, abs(found)) if math.isfinite(found) else found
+
+    def delta(self, epsilon: float) -> float:
+        """A lower bound on Σ[p − e^ε·q]₊."""
+        losses, p, q = self._sorted
+        k = int(np.searchsorted(-losses, -epsilon))
+        if k == 0:
+            return 0.0
+        found = p[k - 1] * (1 - ROUNDING) - math.exp(min(epsilon, 700.0)) * q[k - 1] * (1 + ROUNDING)
+        return max(0.0, float(found))
+
+    def epsilon(self, delta: float) -> float:
+        """A lower bound on the ε that is needed at this δ."""
+        if delta <= 0:
+            return self.largest
+        low, high = 0.0, 1.0
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+            if high > 600:
+                return math.inf
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return low
+
+    def renyi(self, order: float) -> float:
+        """A lower bound on the Rényi divergence of this order above 1."""
+        seen = np.isfinite(self.below)
+        terms = order * self.below[seen] + (1 - order) * self.above[seen]
+        top = float(terms.max(initial=-math.inf))
+        if not math.isfinite(top):
+            return top
+        found = (top + math.log(float(np.exp(terms - top).sum()))) / (order - 1)
+        return found - ROUNDING * max(1.0, abs(found)) / min(order - 1, 1.0)
+
+
+def listed_evidence(claim: Claim, laws: Listed) -> Evidence:
+    """The strongest evidence of two listed laws against a claim."""
+    found = []
+    for losses in (Losses(laws.below[0], laws.above[1]), Losses(laws.below[1], laws.above[0])):
+        for claimed, delta in zip(claim.epsilons.tolist(), claim.deltas.tolist(), strict=True):
+            epsilon = losses.epsilon(delta)
+            words = "the largest log-ratio of the two laws" if delta == 0 else "the δ(ε) of the two laws"
+            found.append(Evidence(epsilon - claimed, epsilon, delta, claimed, EXACT, words))
+        rho = claim.statement.rho
+        if rho is not None:
+            for order in WHOLE_ORDERS + (() if claim.statement.orders == "integer" else OTHER_ORDERS):
+                divergence = losses.renyi(order)
+                if divergence > order * rho:
+                    words = (
+                        f"the divergence of order {order:g} is {divergence:.6g}, above {order:g}·ρ = {order * rho:.6g}"
+                    )
+                    best = max(found, key=lambda each: each.margin)
+                    found.append(replace(best, margin=divergence - order * rho, event=words))
+    return max(found, key=lambda each: each.margin)
+
+
+def known_evidence(claim: Claim, mechanism: Mechanism, pair: Pair) -> Evidence | None:
+    """What the law of independent real noise itself says about a pair (THEORY §1); None where the law is another.
+
+    Laplace: the largest loss is Σ|d_i|/λ_i. Gaussian: δ(ε) at μ = ‖Σ^(−1/2)d‖ (Balle and Wang 2018, Theorem 8).
+    """
+    law = mechanism.base.law
+    if law.integer or mechanism.source.system is not None or mechanism.moves or None in law.laws:
+        return None
+    change = np.abs((pair.other - pair.one).astype(np.float64)) / float(mechanism.base.unit)
+    points = list(zip(claim.epsilons.tolist(), claim.deltas.tolist(), strict=True))
+    if law.kind == "laplace":
+        loss = float((change / np.sqrt(law.variances / 2)).sum()) * (1 - ROUNDING)
+        words = "the largest log-ratio of the two laws"
+        evidence = [
+            Evidence(loss - claimed, loss, 0.0, claimed, EXACT, words) for claimed, delta in points if delta == 0
+        ]
+        return max(evidence, key=lambda each: each.margin, default=None)
+    mu = float(np.sqrt((change**2 / law.variances).sum())) * (1 - ROUNDING)
+    # A point with δ = 0 is only as good as the doubles that wrote it.
+    points = [(claimed, delta) for claimed, delta in points if delta > 0]
+    if not points:
+        return None
+    claimed, delta = max(points, key=lambda point: gaussian_delta(mu, point[0]) / point[1])
+    epsilon = gaussian_epsilon(mu, delta) * (1 - ROUNDING) if delta < 1 else 0.0
+    words = f"the δ(ε) of two Gaussians at distance {mu:.4g}"
+    return Evidence(epsilon - claimed, epsilon, delta, claimed, EXACT, words)

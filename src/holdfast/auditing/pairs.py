@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,198 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array
 from holdfast.arrays import Ints
-from holdfast.auditing.changes import changes, records_changed
-from holdfast.constraints import System
+from holdfast.constraints import NullSpace, System
 from holdfast.exact.solver import linear_program, solved
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mixed import Mixture
+from holdfast.mechanism.projected import Projected
+from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.randomness import Stream
+
+# --- what is audited: something that draws, the statements about it, and what is publicly known of its data ----------
+
+Values = npt.NDArray[Any]
+Draw = Callable[[Values, int, Stream], Values]
+
+NOTHING = "nothing can be audited: {} promises nothing, so there is nothing to refute"
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A mechanism as the auditor sees it.
+
+    query: what is asked, None where nobody says; held: what every possible dataset, and the output, obeys; listed: the
+    mechanism whose law can be written down, None where only draws are known.
+    """
+
+    name: str
+    statements: tuple[Guarantee, ...]
+    draw: Draw
+    query: Query | None = None
+    held: System | None = None
+    listed: Mechanism | None = None
+
+    @classmethod
+    def of(cls, mechanism: Any, query: Query | None, guarantee: Guarantee | None) -> Subject:
+        """Read a mechanism of holdfast, an object with `simulate`, `guarantee` and `query`, or a plain function."""
+        if query is not None and not isinstance(query, Query):
+            raise Refused(f"query must be made by counts(), histogram() and the like; found {type(query).__name__}")
+        if guarantee is not None and not isinstance(guarantee, Guarantee):
+            raise Refused(f"guarantee must be a Guarantee, found {type(guarantee).__name__}")
+        statements = (guarantee,) if guarantee is not None else _statements(mechanism)
+        kept = tuple(each for each in statements if not each.void)
+        if not kept:
+            raise Refused(NOTHING.format("a void statement"))
+        asked = query if query is not None else getattr(mechanism, "query", None)
+        # A subclass may draw from another law than its base says, as does noise made for its constraint.
+        is_listed = type(mechanism) is Mechanism and mechanism.source.law is None and query is None
+        listed = mechanism if is_listed else None
+        return cls(_name(mechanism), kept, _draw(mechanism), asked, _held(mechanism), listed)
+
+
+def _name(mechanism: Any) -> str:
+    if isinstance(mechanism, (Mechanism, Mixture, Projected)):
+        return repr(mechanism)
+    return str(getattr(mechanism, "__name__", type(mechanism).__name__))
+
+
+def _statements(mechanism: Any) -> tuple[Guarantee, ...]:
+    found = getattr(mechanism, "guarantees", None)
+    first = getattr(mechanism, "guarantee", None) if not found else None
+    statements = tuple(found) if found else (first,) if first is not None else ()
+    if not statements:
+        raise Refused(NOTHING.format("it") + "; pass guarantee= for a function of your own")
+    for each in statements:
+        if not isinstance(each, Guarantee):
+            raise Refused(f"a mechanism's guarantees must be of type Guarantee, found {type(each).__name__}")
+    return statements
+
+
+def _held(mechanism: Any) -> System | None:
+    if isinstance(mechanism, Mixture):
+        return mechanism.parts[0].held
+    found = getattr(mechanism, "held", None)
+    return found if isinstance(found, System) else None
+
+
+def _draw(mechanism: Any) -> Draw:
+    if isinstance(mechanism, Projected):
+        return lambda truth, size, _stream: mechanism.simulate(truth, size)
+    if callable(getattr(mechanism, "simulate", None)):
+        return lambda truth, size, stream: _table(mechanism.simulate(truth, size, stream), size)
+    if not callable(mechanism):
+        raise Refused(
+            "mechanism must be a mechanism, an object with simulate(truth, size, rng), or a function from the truth to "
+            f"one release; found {type(mechanism).__name__}"
+        )
+    return lambda truth, size, _stream: _table([mechanism(truth.copy()) for _ in range(size)], size)
+
+
+def _table(values: Any, size: int) -> Values:
+    """Draws as an array (size, number of outputs), missing values written as infinite."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biuf" or found.shape[:1] != (size,):
+        raise Refused(f"simulate() must return {size} rows of numbers, found shape {found.shape}")
+    rows = found.reshape(size, -1)
+    if rows.dtype.kind == "b":
+        return rows.astype(np.int64)
+    if rows.dtype.kind == "f" and np.isnan(rows).any():
+        return np.where(np.isnan(rows), np.inf, rows)
+    return rows
+
+
+# --- changes of a few records: those a statement is about, found without the library's own difference sets -----------
+
+#: Cells, or vectors of a basis, that are combined with each other at most.
+COMBINED = 40
+#: Changes that are kept at most.
+KEPT = 48
+
+
+def records_changed(change: Ints, relation: Neighbours) -> int:
+    """How many records a change of cell counts takes; more than any statement allows where it cannot be made."""
+    if relation.adds:
+        return int(np.abs(change).sum())
+    return int(np.abs(change).sum()) // 2 if change.sum() == 0 else np.iinfo(np.int64).max
+
+
+def kept_rows(query: Query, held: System | None, scope: str, relation: Neighbours) -> sparse.csr_array:
+    """Rows on the cells that a change must not alter: known equalities, for some scopes exact figures, the total."""
+    rows = []
+    if held is not None and not held.branches:
+        rows.append(sparse.csr_array(held.equalities.A @ query.columns))
+        if scope == "invariant-sharing":
+            rows.append(sparse.csr_array(held.invariants.A @ query.columns))
+    if not relation.adds:
+        rows.append(sparse.csr_array(np.ones((1, int(query.cells or 0)), dtype=np.int64)))
+    if not rows:
+        return sparse.csr_array((0, int(query.cells or 0)), dtype=np.int64)
+    stacked = sparse.csr_array(sparse.vstack(rows, format="csr"))
+    stacked.eliminate_zeros()
+    return sparse.csr_array(stacked[np.diff(stacked.indptr) > 0])
+
+
+def changes(query: Query, held: System | None, scope: str, relation: Neighbours, seed: int) -> list[Ints]:
+    """Changes of at most so many records that keep what must be kept and alter an answer, some of each size."""
+    cells = int(query.cells or 0)
+    rows = kept_rows(query, held, scope, relation)
+    rng = np.random.default_rng(seed)
+    basis = _basis(rows, cells, rng)
+    found: dict[bytes, Ints] = {}
+    for change in _combined(basis, relation):
+        if change.any() and not (rows @ change).any() and (query.columns @ change).any():
+            found.setdefault(min(change.tobytes(), (-change).tobytes()), change)
+    listed = list(found.values())
+    # Those that alter the answers most, and some of the others.
+    size = np.array([float(np.abs(query.columns @ change).sum()) for change in listed])
+    order = np.argsort(-size, kind="stable")
+    first, rest = order[: KEPT // 2], order[KEPT // 2 :]
+    chosen = rest if len(listed) <= KEPT else rng.permutation(rest)[: KEPT // 2]
+    return [listed[i] for i in [*first.tolist(), *chosen.tolist()]]
+
+
+def _basis(rows: sparse.csr_array, cells: int, rng: np.random.Generator) -> list[Ints]:
+    """Some whole vectors of the null space of the rows, dense."""
+    if rows.shape[0] == 0:
+        chosen = np.arange(cells) if cells <= COMBINED else _spread(cells, rng)
+        return [np.bincount([j], minlength=cells).astype(np.int64) for j in chosen.tolist()]
+    vectors: list[Ints] = []
+    try:
+        basis = NullSpace.of(rows).lattice_basis()
+    except Refused:
+        basis = sparse.csc_array((cells, 0), dtype=np.int64)
+    chosen = np.arange(basis.shape[1]) if basis.shape[1] <= COMBINED else _spread(basis.shape[1], rng)
+    vectors = [np.asarray(basis[:, [j]].toarray()).ravel().astype(np.int64) for j in chosen.tolist()]
+    # One record less in a cell and one more in another that looks the same to all rows.
+    _, alike = np.unique(rows.toarray().T if cells <= 4000 else np.arange(cells), axis=0, return_inverse=True)
+    for group in itertools.islice((np.flatnonzero(alike == k) for k in range(int(alike.max()) + 1)), COMBINED):
+        if group.size > 1:
+            vector = np.zeros(cells, dtype=np.int64)
+            vector[group[0]], vector[group[-1]] = -1, 1
+            vectors.append(vector)
+    return vectors
+
+
+def _spread(count: int, rng: np.random.Generator) -> Ints:
+    """The first few, the last few and some between."""
+    between = rng.choice(np.arange(4, count - 4), size=COMBINED - 8, replace=False)
+    return np.concatenate([np.arange(4), between, np.arange(count - 4, count)]).astype(np.int64)
+
+
+def _combined(basis: list[Ints], relation: Neighbours) -> list[Ints]:
+    """Multiples of the vectors, and sums and differences of two (multiples alike), of at most so many records."""
+    found = []
+    pairs = [a + sign * b for a, b in itertools.combinations(basis[:COMBINED], 2) for sign in (1, -1)]
+    for vector in [*basis, *pairs]:
+        one = records_changed(vector, relation)
+        if 0 < one <= relation.records:
+            found.append(vector * (relation.records // one))
+            if relation.records // one > 1:
+                found.append(vector)
+    return found
+
 
 #: Cells up to which corners of what must hold are searched by a program.
 MOST_CELLS = 400
@@ -25,8 +212,13 @@ MOST_CELLS = 400
 ENOUGH = 4
 #: Nodes after which a program is given up; another corner is then used or none.
 NODES = 500
-#: Pairs that one statement is tested on at most, and at least where little effort is made.
+#: Pairs that one statement is tested on at most, and at least where little effort is made; besides those of a walk.
 MOST_PAIRS, FEWEST_PAIRS = 60, 6
+#: True counts through which one cell is led, and then the total, where there is time: rules for small counts begin
+#: and end here.
+WALK = (0, *range(1, 13), 19, 20, 49, 50, 99, 100)
+#: What a walk leads.
+CELL, TOTAL = "one cell", "the total"
 #: Cells of a pair that words name one by one.
 NAMED = 8
 
@@ -38,10 +230,11 @@ class Pair:
     one: npt.NDArray[Any]
     other: npt.NDArray[Any]
     words: str
+    #: What a walk led to a count, and the count.
+    led: tuple[str, int] | None = None
 
     @property
     def key(self) -> bytes:
-        """What tells pairs apart."""
         return self.one.tobytes() + b"|" + self.other.tobytes()
 
 
@@ -105,15 +298,39 @@ def searched_pairs(
         return _by_households(query, relation, large, most)
     if query.cells is None:
         return _by_sensitivity(query, relation)
-    found: dict[bytes, Pair] = {}
-    for change, table in _in_order(query, held, _oriented(query, held, scope, relation, seed), large, seed):
-        if len(found) >= most:
-            break
+    pairs: dict[bytes, Pair] = {}
+
+    def add(table: Ints, change: Ints, led: tuple[str, int] | None = None) -> None:
         one, other = query.answer(table), query.answer(table + change)
         if _possible(held, query, one) and _possible(held, query, other):
-            pair = Pair(one, other, _words(table, change, relation))
-            found.setdefault(pair.key, pair)
-    return list(found.values())
+            pair = Pair(one, other, _words(table, change, relation), led)
+            known = pairs.setdefault(pair.key, pair)
+            pairs[pair.key] = known if known.led else pair
+
+    made = _oriented(query, held, scope, relation, seed)
+    for change, table in _in_order(query, held, made, large, seed):
+        if len(pairs) >= most:
+            break
+        add(table, change)
+    if most >= MOST_PAIRS and made:
+        for count in WALK:
+            for what, led in _led(made[0]).items():
+                add(np.maximum(-made[0], 0) + count * led, made[0], (what, count))
+    return list(pairs.values())
+
+
+def _led(change: Ints) -> dict[str, Ints]:
+    """The cells that a walk leads through its counts: one that changes, and one that does not, for the total."""
+    cells = {CELL: np.flatnonzero(change > 0)[:1], TOTAL: np.flatnonzero(change == 0)[:1]}
+    return {what: np.isin(np.arange(change.size), at).astype(np.int64) for what, at in cells.items() if at.size}
+
+
+def led_words(pairs: Iterable[Pair]) -> tuple[str, ...]:
+    """Say which true counts were tried, for the report."""
+    counts: dict[str, list[str]] = {}
+    for what, count in (pair.led for pair in pairs if pair.led is not None):
+        counts.setdefault(what, []).append(str(count))
+    return tuple(f"{what} was tried at the true counts {', '.join(each)}" for what, each in counts.items())
 
 
 def _by_households(query: LinkedCounts, relation: Neighbours, large: int, most: int) -> list[Pair]:

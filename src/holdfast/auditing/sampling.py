@@ -4,24 +4,250 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.auditing.claims import SAMPLED, Claim, Evidence
-from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability, rough_limits
-from holdfast.auditing.events import Event, best_event
-from holdfast.auditing.pairs import Pair
-from holdfast.auditing.scores import Score, scores
-from holdfast.auditing.subject import Subject
+from holdfast.arrays import Floats
+from holdfast.auditing.claims import (
+    SAMPLED,
+    Claim,
+    Evidence,
+    FalseAlarms,
+    largest_probability,
+    least_probability,
+    rough_limits,
+)
+from holdfast.auditing.pairs import Pair, Subject, Values
 from holdfast.constraints import NullSpace
 from holdfast.randomness import Stream
 
-Values = npt.NDArray[Any]
+# --- Scores: numbers computed from one output by which two laws may be told apart. What they are is learned from draws
+
+#: Outputs that are looked at one by one, and pairs of outputs.
+COLUMNS, COUPLES = 8, 36
+#: Outputs up to which a full covariance is estimated, and bins of an output whose density is estimated.
+FULL, BINS = 60, 24
+#: Distinct tables up to which each is an event of its own.
+DISTINCT = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A function of tables (size, n) with one number for each, and its name in words."""
+
+    words: str
+    of: Callable[[Values], Floats]
+
+
+def scores(one: Values, other: Values, pair: Pair, low_bits: bool) -> list[Score]:
+    """Every score worth trying for these two samples of draws, (size, n) each."""
+    columns = _columns(one, other, pair)
+    found = [Score(f"output {i}", lambda values, i=i: values[:, i].astype(np.float64)) for i in columns]  # type: ignore[misc]
+    found += _linear(one, other, columns)
+    found += _simple(one, pair)
+    found += _couples(one, other, columns)
+    found += _densities(one, other, columns)
+    if _whole(one) and _whole(other):
+        found += [Score(f"output {i} odd or even", lambda values, i=i: np.mod(values[:, i], 2.0)) for i in columns[:3]]  # type: ignore[misc]
+        found.append(Score("the sum odd or even", lambda values: np.mod(values.sum(axis=1), 2.0)))
+    elif low_bits:
+        found += [
+            Score(f"the lowest bit of output {i}", lambda values, i=i: lowest_bit(values[:, i]))  # type: ignore[misc]
+            for i in columns
+        ]
+    found += _tables(one, other)
+    return found
+
+
+def lowest_bit(values: Values) -> Floats:
+    """The exponent of the lowest bit that is set in each double; 1100 for 0 and what is not finite."""
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    usual = np.isfinite(mantissa) & (mantissa != 0)
+    whole = np.where(usual, np.abs(mantissa) * 2.0**53, 1.0).astype(np.int64)
+    lowest = np.log2((whole & -whole).astype(np.float64))
+    return np.where(usual, exponent - 53 + lowest, 1100.0)
+
+
+def _whole(values: Values) -> bool:
+    return values.dtype.kind in "iu" or bool((values == np.rint(values)).all())
+
+
+def _finite(values: Values) -> Floats:
+    if values.dtype.kind in "iu":
+        return values.astype(np.float64)
+    return np.clip(values.astype(np.float64, copy=False), -1e150, 1e150)
+
+
+def _columns(one: Values, other: Values, pair: Pair) -> list[int]:
+    """The outputs whose draws differ most, those that the change touches, and the last."""
+    a, b = _finite(one), _finite(other)
+    spread = np.sqrt((a.var(axis=0) + b.var(axis=0)) / 2)
+    shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / np.where(spread > 0, spread, 1e-12)
+    shift += np.abs(a.std(axis=0) - b.std(axis=0)) / np.where(spread > 0, spread, 1e-12)
+    if pair.one.size == one.shape[1]:
+        shift += 0.05 * (pair.one != pair.other)
+    chosen = np.argsort(-shift, kind="stable")[:COLUMNS].tolist()
+    return list(dict.fromkeys([*chosen, one.shape[1] - 1]))
+
+
+def _linear(one: Values, other: Values, columns: list[int]) -> Iterator[Score]:
+    """Sums of outputs weighed as a linear classifier would."""
+    a, b = _finite(one), _finite(other)
+    shift = b.mean(axis=0) - a.mean(axis=0)
+    variance = (a.var(axis=0) + b.var(axis=0)) / 2
+    plain = shift / np.where(variance > 0, variance, 1.0)
+    yield Score("a weighted sum of all outputs", lambda values: _finite(values) @ plain)
+    sharp = plain[columns]
+    yield Score("a weighted sum of the outputs that differ most", lambda values: _finite(values[:, columns]) @ sharp)
+    if 1 < one.shape[1] <= FULL:
+        covariance = (np.cov(a.T) + np.cov(b.T)) / 2
+        ridge = 1e-9 * float(np.trace(covariance)) / one.shape[1] + 1e-300
+        full = np.linalg.lstsq(covariance + ridge * np.eye(one.shape[1]), shift, rcond=None)[0]
+        yield Score("a linear classifier", lambda values: _finite(values) @ full)
+
+
+def _simple(one: Values, pair: Pair) -> Iterator[Score]:
+    """Numbers that need no learning."""
+    yield Score("the least output", lambda values: values.min(axis=1).astype(np.float64))
+    yield Score("the largest output", lambda values: values.max(axis=1).astype(np.float64))
+    yield Score("the sum of all outputs", lambda values: _finite(values).sum(axis=1))
+    yield Score("the number of outputs that are 0", lambda values: (values == 0).sum(axis=1).astype(np.float64))
+    if pair.one.size != one.shape[1]:
+        return
+    for end, words in ((pair.one, "one"), (pair.other, "other")):
+        yield Score(
+            f"the number of outputs equal to the {words} truth",
+            lambda values, end=end: (values == end).sum(axis=1).astype(np.float64),  # type: ignore[misc]
+        )
+    changed = pair.one != pair.other
+    if changed.any():
+        size = np.abs(_finite(one[:, changed]) - pair.one[changed]).mean(axis=0)
+        rate = 1 / np.where(size > 0, size, 1.0)
+
+        def nearer(values: Values) -> Floats:
+            seen = _finite(values[:, changed])
+            return (np.abs(seen - pair.one[changed]) - np.abs(seen - pair.other[changed])) @ rate
+
+        yield Score("how much nearer the output is to the other truth", nearer)
+
+
+def _couples(one: Values, other: Values, columns: list[int]) -> Iterator[Score]:
+    """Differences and sums of two outputs that take one value often, or lie elsewhere in the two samples."""
+    n = one.shape[1]
+    others = dict.fromkeys([*columns, *range(min(n, 12)), *((i + n // 2) % n for i in columns)])
+    couples = [(i, j) for i in columns[:4] for j in others if i != j][:COUPLES]
+    ranked = []
+    for i, j in couples:
+        for sign, words in ((-1, "minus"), (1, "plus")):
+            a, b = (_finite(sample[:, i]) + sign * _finite(sample[:, j]) for sample in (one[:600], other[:600]))
+            points = np.sort(np.concatenate([a, b]))
+            apart = np.abs(_share(a, points) - _share(b, points)).max()
+            usual = np.unique(np.round(a, 9), return_counts=True)[1].max() / len(a)
+            ranked.append((apart + usual, i, j, sign, words))
+    for _, i, j, sign, words in sorted(ranked, reverse=True)[:6]:
+
+        def combined(values: Values, i: int = i, j: int = j, sign: int = sign) -> Floats:
+            return np.round(_finite(values[:, i]) + sign * _finite(values[:, j]), 9)
+
+        yield Score(f"output {i} {words} output {j}", combined)
+
+
+def _share(sample: Floats, points: Floats) -> Floats:
+    return np.searchsorted(np.sort(sample), points, side="right") / len(sample)
+
+
+def _densities(one: Values, other: Values, columns: list[int]) -> Iterator[Score]:
+    """Log-ratios of estimated densities, output by output, and their sum."""
+    made = []
+    for i in columns[:6]:
+        a, b = _finite(one[:, i]), _finite(other[:, i])
+        pooled = np.concatenate([a, b])
+        values = np.unique(pooled)
+        edges = values if len(values) <= BINS else np.unique(np.quantile(pooled, np.linspace(0, 1, BINS + 1)[1:-1]))
+        counts = [np.bincount(np.searchsorted(edges, part, side="right"), minlength=len(edges) + 1) for part in (a, b)]
+        made.append((i, edges, np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)))
+
+    def ratio(values: Values) -> Floats:
+        found = [table[np.searchsorted(edges, _finite(values[:, i]), side="right")] for i, edges, table in made]
+        return np.asarray(np.sum(found, axis=0))
+
+    yield Score("a sum of estimated log-ratios of the outputs that differ most", ratio)
+
+
+def _tables(one: Values, other: Values) -> Iterator[Score]:
+    """A log-ratio for every table that was seen often, where few different ones are seen."""
+    both = _bytes(np.concatenate([one, other]))
+    names, where = np.unique(both, return_inverse=True)
+    if len(names) > DISTINCT or len(names) > len(both) // 2:
+        return
+    counts = [np.bincount(part, minlength=len(names)) for part in np.split(where.ravel(), [len(one)])]
+    table = np.append(np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5), 0.0)
+
+    def ratio(values: Values) -> Floats:
+        seen = _bytes(values.astype(one.dtype))
+        at = np.minimum(np.searchsorted(names, seen), len(names) - 1)
+        return table[np.where(names[at] == seen, at, len(names))]
+
+    yield Score("an estimated log-ratio of whole tables", ratio)
+
+
+def _bytes(values: Values) -> Values:
+    rows = np.ascontiguousarray(values)
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+
+
+# --- events: which values of a score speak for one law; chosen on some draws, to be counted on others ----------------
+
+#: Thresholds that are tried per score.
+THRESHOLDS = 160
+SIGNS = {"at least": np.greater_equal, "at most": np.less_equal, "equal to": np.equal}
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """All outputs whose score is at least, at most or equal to a number."""
+
+    score: Score
+    sign: str
+    threshold: float
+    promise: float
+
+    def __str__(self) -> str:
+        return f"{self.score.words} {self.sign} {self.threshold:.6g}"
+
+    def count(self, values: Values) -> int:
+        """How many of the draws (size, n) lie in it."""
+        return int(SIGNS[self.sign](self.score.of(values), self.threshold).sum())
+
+
+def best_event(found: list[Score], one: Values, other: Values, claim: Claim, confirming: int) -> Event | None:
+    """The event that speaks most against a claim, as P_one(E) > e^ε·P_other(E) + δ, by about what would be proved."""
+    best: Event | None = None
+    for score in found:
+        a, b = np.sort(score.of(one)), np.sort(score.of(other))
+        pooled = np.unique(np.concatenate([a, b]))
+        if len(pooled) > THRESHOLDS:
+            pooled = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="nearest"))
+            ends = np.quantile(np.concatenate([a, b]), np.linspace(0, 1, THRESHOLDS), method="nearest")
+            pooled = np.unique(np.concatenate([pooled, ends]))
+        ranks = [(np.searchsorted(part, pooled), np.searchsorted(part, pooled, side="right")) for part in (a, b)]
+        counts = {
+            "at least": [len(part) - low for part, (low, _) in zip((a, b), ranks, strict=True)],
+            "at most": [high for _, high in ranks],
+            "equal to": [high - low for low, high in ranks],
+        }
+        for sign, (mine, against) in counts.items():
+            low, high = rough_limits(mine.astype(float), against.astype(float), (len(a), len(b)), confirming)
+            margins, _ = claim.margin(low, high)
+            k = int(np.argmax(margins))
+            if best is None or margins[k] > best.promise:
+                best = Event(score, sign, float(pooled[k]), float(margins[k]))
+    return best
+
 
 #: Draws with which pairs are compared, and with which the best of them are then tested, round after round.
 FIRST, ROUNDS = 1_000, ((12, 4_000), (5, 20_000), (3, 80_000), (2, 300_000), (1, 1_200_000))
@@ -41,11 +267,9 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self._end - time.perf_counter()
 
     def part(self, share: float) -> Clock:
-        """A clock for a share of what is left."""
         return Clock(max(self.left, 0.0) * share)
 
 
@@ -159,10 +383,11 @@ class Search:
         ranked = self._compared(self.clock.part(0.4))
         tried = len(ranked)
         for (count, wanted), later in zip(ROUNDS, (*(size for _, size in ROUNDS[1:]), ROUNDS[-1][1]), strict=True):
-            tested = []
-            for _, k in ranked[:count]:
-                size = self._affordable(wanted, 0.5)
-                if self.best is not None and (self.clock.left <= 0 or size < wanted // 8):
+            # Where draws are dear, fewer pairs are tested; at last one, with all the time that is left.
+            size, tested = self._affordable(wanted, 0.45), []
+            last = size < wanted // 2
+            for _, k in ranked[: 1 if last else min(count, self._affordable(count * wanted, 0.2) // wanted or 1)]:
+                if self.best is not None and self.clock.left <= 0:
                     return tried
                 found, outlook = self._paced(size, partial(self.trials[k].tested, size, self.claim, self.alarms, later))
                 tested.append((outlook, k))
@@ -170,6 +395,9 @@ class Search:
                     self.best = on_pair(found, self.trials[k].pair)
                 if self.best.margin > 0:
                     return tried
+                size = self._affordable(wanted, 0.45)
+            if last:
+                return tried
             # What fresh draws showed decides which pairs go on.
             ranked = sorted(tested, reverse=True) + ranked[count:]
         return tried
@@ -180,7 +408,7 @@ class Search:
         for k, trial in enumerate(self.trials):
             if k and clock.left <= 0:
                 break
-            size = self._affordable(FIRST, 0.3 / len(self.trials))
+            size = self._affordable(FIRST, 0.2 / len(self.trials))
             learned = self._paced(size, partial(trial.compared, size, self.claim))
             ranked.append((max((event.promise for event, _ in learned), default=-np.inf), k))
         return sorted(ranked, reverse=True)
@@ -211,7 +439,6 @@ def sampled_evidence(
 
 
 def on_pair(found: Evidence, pair: Pair) -> Evidence:
-    """The evidence with the pair it was found on."""
     return replace(found, pair=pair.words, one=shown(pair.one), other=shown(pair.other))
 
 

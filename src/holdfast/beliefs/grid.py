@@ -46,7 +46,6 @@ class Grid:
         return _normalised(total)
 
     def given(self, law: Floats, holds: Callable[[Whole], Bools]) -> Floats:
-        """Return the law given a condition on the outputs."""
         return _normalised(np.where(holds(self.outputs), law, -np.inf))
 
     def onto(self, law: Floats, nearest: Callable[[Whole], Whole]) -> Mapping[tuple[int, ...], float]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from holdfast.arguments import Refused, rational
+from holdfast.arguments import Number, Refused, rational
 from holdfast.beliefs.change import belief, condition, image, push
 from holdfast.beliefs.oracle import log_ratio
 
@@ -39,7 +39,7 @@ def screened(
 
 
 def credible(
-    p: Mapping[World, Any], event: Iterable[World], least: Any, nearest: Nearest[World] | None = None
+    p: Mapping[World, Any], event: Iterable[World], least: Number, nearest: Nearest[World] | None = None
 ) -> dict[World, Fraction]:
     """Learn that the event holds if its probability is at least `least`, above 0; otherwise keep the belief.
 
@@ -52,7 +52,7 @@ def credible(
 
 
 def credible_mechanism(
-    mechanism: Mapping[Any, Mapping[World, Any]], event: Iterable[World], least: Any
+    mechanism: Mapping[Any, Mapping[World, Any]], event: Iterable[World], least: Number
 ) -> dict[Any, dict[World, Fraction]]:
     """A mechanism, a belief for every dataset, changed by `credible`; refused where datasets decide differently.
 
@@ -73,7 +73,7 @@ def credible_mechanism(
     return {x: credible(p, inside, threshold) for x, p in laws.items()}
 
 
-def _threshold(least: Any) -> Fraction:
+def _threshold(least: Number) -> Fraction:
     found = rational("least", least)
     if not 0 < found <= 1:
         raise Refused(f"least must be above 0 and at most 1, found {float(found):g}")
@@ -84,7 +84,7 @@ def _accepts(p: Mapping[World, Fraction], event: set[World], least: Fraction) ->
     return sum((value for world, value in p.items() if world in event), Fraction(0)) >= least
 
 
-def leaked(joint: Mapping[tuple[Output, Any], Any], outcome: Any) -> dict[Output, Fraction]:
+def leaked(joint: Mapping[tuple[Output, Any], Any], outcome: object) -> dict[Output, Fraction]:
     """The law of the output given that the other mechanism's outcome was this one.
 
     `joint`: the law of pairs (output, outcome) of one dataset. Where the outcome tells only whether the output lies in
@@ -97,7 +97,7 @@ def leaked(joint: Mapping[tuple[Output, Any], Any], outcome: Any) -> dict[Output
 
 
 def leaked_onto(
-    joint: Mapping[tuple[Output, Any], Any], outcome: Any, nearest: Nearest[tuple[Output, Any]]
+    joint: Mapping[tuple[Output, Any], Any], outcome: object, nearest: Nearest[tuple[Output, Any]]
 ) -> dict[Output, Fraction]:
     """The update twin of `leaked`: every pair is moved to the nearest one with that outcome.
 
@@ -112,13 +112,13 @@ def _output(pair: tuple[Output, Any]) -> Output:
     return pair[0]
 
 
-def _moved(nearest: Nearest[tuple[Output, Any]], pair: tuple[Output, Any], outcome: Any) -> tuple[Output, Any]:
+def _moved(nearest: Nearest[tuple[Output, Any]], pair: tuple[Output, Any], outcome: object) -> tuple[Output, Any]:
     if pair[1] == outcome:
         return pair
     return nearest[pair] if isinstance(nearest, Mapping) else nearest(pair)
 
 
-def _checked(nearest: Nearest[tuple[Output, Any]], pair: tuple[Output, Any], outcome: Any) -> tuple[Output, Any]:
+def _checked(nearest: Nearest[tuple[Output, Any]], pair: tuple[Output, Any], outcome: object) -> tuple[Output, Any]:
     found = _moved(nearest, pair, outcome)
     if found[1] != outcome:
         raise Refused(f"nearest must lead to pairs with the outcome {outcome!r}, but {pair!r} is sent to {found!r}")

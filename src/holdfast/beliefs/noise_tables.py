@@ -12,12 +12,12 @@ from typing import Any
 
 from flint import arb, ctx, fmpq
 
-from holdfast.arguments import Refused, one_of, positive, probability, whole
+from holdfast.arguments import Number, Refused, one_of, positive, probability, whole
 
 KINDS = ("laplace", "gaussian")
 
 
-def weights(kind: str, parameter: Any, reach: int, bits: int = 256) -> dict[int, int]:
+def weights(kind: str, parameter: Number, reach: int, bits: int = 256) -> dict[int, int]:
     """Return whole-number weights of the noise values |u| ≤ reach; parameter is λ or σ²."""
     one_of("kind", kind, KINDS)
     scale, limit = positive("parameter", parameter), whole("reach", reach, at_least=0)
@@ -35,12 +35,11 @@ def _rounded(kind: str, numerator: int, denominator: int, u: int, bits: int) -> 
 
 
 def nearest_whole(value: Any) -> int:
-    """Return the whole number nearest to the midpoint of a ball."""
     mantissa, exponent = (int(part) for part in value.mid().man_exp())
     return mantissa << exponent if exponent >= 0 else ((mantissa >> (-exponent - 1)) + 1) >> 1
 
 
-def reach_for(kind: str, parameter: Any, tail: float = 1e-30) -> int:
+def reach_for(kind: str, parameter: Number, tail: float = 1e-30) -> int:
     """Return a reach beyond which the noise has at most this probability, two tails together (proved).
 
     Laplace: P(|u| > r) ≤ 2e^(−(r+1)/λ)/(1 + e^(−1/λ)). Gaussian: P(|u| > r) ≤ 2e^(−r²/2σ²) (the integer law

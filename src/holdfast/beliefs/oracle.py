@@ -22,7 +22,7 @@ from typing import Any
 
 from flint import arb, ctx, fmpq
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.beliefs.noise_tables import nearest_whole
 
 Table = Mapping[int, int]
@@ -90,7 +90,6 @@ def window_for(truths: Iterable[Sequence[int]], weights: Table | Sequence[Table]
 def _noisy(
     truth: Sequence[int], weights: Table | Sequence[Table], window: Window | None
 ) -> tuple[Iterator[tuple[Output, int]], Window]:
-    """Return every noisy value in the window with its weight."""
     tables = tables_for(truth, weights)
     chosen = window_for([truth], weights) if window is None else window
     try:
@@ -187,7 +186,7 @@ def log_ratio(p: Mapping[Any, Any], q: Mapping[Any, Any]) -> float:
     return _log(Fraction(best[0] * other.total, best[1] * one.total))
 
 
-def hockey_stick(p: Mapping[Any, Any], q: Mapping[Any, Any], epsilon: Any) -> float:
+def hockey_stick(p: Mapping[Any, Any], q: Mapping[Any, Any], epsilon: float | Fraction) -> float:
     """Return Σ [p − e^ε q]₊: the exact δ at ε = `epsilon` for this ordered pair, to far below double precision."""
     one, other = _pair(p, q)
     exact = Fraction(epsilon)
@@ -203,11 +202,11 @@ def hockey_stick(p: Mapping[Any, Any], q: Mapping[Any, Any], epsilon: Any) -> fl
     return float(Fraction(total, one.total * left))
 
 
-def renyi(p: Mapping[Any, Any], q: Mapping[Any, Any], alpha: Any) -> float:
+def renyi(p: Mapping[Any, Any], q: Mapping[Any, Any], alpha: float | Fraction) -> float:
     """Return the Rényi divergence of order alpha > 0, alpha ≠ 1, of p from q, right to about 1e-12."""
     order = float(alpha)
     if order <= 0 or order == 1:
-        raise Refused(f"alpha must be above 0 and not 1, found {alpha!r}")
+        raise Refused(f"alpha must be above 0 and not 1, found {shown(alpha)}")
     one, other = _pair(p, q)
     one_log, other_log = math.log(one.total), math.log(other.total)
     terms = []

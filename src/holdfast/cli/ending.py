@@ -1,17 +1,56 @@
-"""How the command ends: one clear message and a documented exit code, whatever happened."""
+"""The command as a whole, what its verbs share, and how it ends: one clear message and a documented exit code."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-FAULT, REFUSED, OVERSPENT, INTERRUPTED = 1, 3, 4, 130
+from holdfast.version import __version__
+
+FAULT, REFUSED, OVERSPENT, INCOMPARABLE, INTERRUPTED = 1, 3, 4, 7, 130
+
+Verb = TypeVar("Verb", bound=Callable[..., None])
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")]
+NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Another folder than the spec's.")]
+Printed = Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+app = typer.Typer(
+    name="holdfast",
+    help="Differentially private tables in which everything that must hold, holds exactly.",
+    epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
+    "left; 5 verify, explain or prove found a difference; 6 audit refuted a statement; 7 the ledger cannot add the "
+    "release to those before it; 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Differentially private tables in which everything that must hold, holds exactly."""
 
 
 class Ending(Exception):
@@ -20,6 +59,25 @@ class Ending(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+
+def verb(*examples: str, of: typer.Typer = app) -> Callable[[Verb], Verb]:
+    """Make a function a verb of the name in its first example, with the examples below its help."""
+    shown = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)])
+
+    words = examples[0].split()
+    name = words[1] if of is app else words[2]
+
+    def made(does: Verb) -> Verb:
+        @wraps(does)
+        def ended(**options: Any) -> None:
+            with ending(bool(options.get("json"))):
+                does(**options)
+
+        of.command(name, epilog=shown)(ended)
+        return does
+
+    return made
 
 
 @contextmanager
@@ -51,12 +109,12 @@ def ending(as_json: bool) -> Iterator[None]:
 
 
 def _code(error: Exception) -> int:
-    """Tell refusals from faults, and an exhausted budget from other refusals."""
+    """Tell refusals from faults, and those of a budget from other refusals."""
     from holdfast.arguments import Refused
-    from holdfast.release.ledger.ledger import Overspent
+    from holdfast.release.ledger.accounts import Incomparable, Overspent
 
-    if isinstance(error, Overspent):
-        return OVERSPENT
+    if isinstance(error, (Overspent, Incomparable)):
+        return OVERSPENT if isinstance(error, Overspent) else INCOMPARABLE
     return REFUSED if isinstance(error, Refused) else FAULT
 
 

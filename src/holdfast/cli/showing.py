@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,13 +39,41 @@ def _told(console: Console, words: str) -> None:
 
 
 def data(content: Any) -> None:
-    """Print JSON."""
     print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False, default=str))
 
 
-def sentence(words: str) -> None:
-    """Print one sentence."""
-    print(words)
+def told(json: bool, quiet: bool, content: Callable[[], Any], shown: str | Callable[[], None]) -> None:
+    """Answer in JSON, or for people, by a sentence or by what prints it."""
+    if json:
+        data(content())
+    elif not quiet:
+        print(shown) if isinstance(shown, str) else shown()
+
+
+def refuse_existing(path: Path | None, option: str) -> None:
+    """Refuse a file that is there already, before work is done for it; `option` names another one."""
+    if path is not None and os.path.lexists(path):
+        raise Refused(f"{str(path)!r} exists already: name another file with {option}")
+
+
+def write_new(path: Path, text: str, option: str) -> None:
+    """Write a file that is not there yet; `option` names another one."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Refused(f"{str(path)!r} exists already: name another file with {option}") from None
+    except OSError as error:
+        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
+
+
+def written(text: str, output: Path | None) -> None:
+    """Write a new file, or print what it would hold."""
+    if output is None:
+        print(text, end="")
+    else:
+        write_new(output, text, "--output")
+        print(f"holdfast: wrote {output}", file=sys.stderr)
 
 
 def asked(question: str, otherwise: str = "") -> str:
@@ -133,7 +163,9 @@ def sections(found: dict[str, list[str]]) -> None:
 
 def plan(found: Any) -> None:
     """Print a plan."""
-    from holdfast.release.table.wording import as_sentence, sentence_about, ways_in_words
+    from holdfast.privacy.words import describe
+    from holdfast.release.job.methods import evidence
+    from holdfast.release.table.wording import LEARN, as_sentence, sentence_about, ways_in_words
 
     console, job = _console(), found.job
     console.print(f"[bold]{escape(job.title)}[/bold]")
@@ -141,9 +173,9 @@ def plan(found: Any) -> None:
         made = f"method {table.method}, computed by {ways_in_words(table.ways)}"
         console.print(f"\n{escape(sentence_about(table.name, f'{table.kind}, {made}'))}")
         console.print(_levels(table))
-        measured = f"; measured on {table.simulated:,} simulated tables" if table.simulated else ""
-        _told(console, f"Errors {table.basis}{measured}.")
-        for words in table.evidence:
+        measured = f"; measured on {table.errors.tables:,} simulated tables" if table.errors.tables else ""
+        _told(console, f"Errors {table.errors.basis}{measured}.")
+        for words in evidence(table.mechanism):
             _told(console, f"{words[0].upper()}{words[1:]}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
@@ -153,9 +185,11 @@ def plan(found: Any) -> None:
             _told(console, f"{one}.")
         if not found.accepted.met:
             _told(console, f"A release is refused; {found.accepted.remedy}.")
+    console.print(f"\n[bold]{LEARN}[/bold]")
+    console.print(_learnable(job.guarantee))
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
-        _told(console, str(statement))
+        _told(console, describe(statement, columns=False))
     for table in found.tables:
         if table.protects is not None:
             console.print(_protects(table, several=len(found.tables) > 1))
@@ -188,28 +222,39 @@ def plan(found: Any) -> None:
 
 def what_if(found: Any) -> None:
     """Print the errors at several budgets beside each other."""
+    from holdfast.privacy.odds import amounts, in_hundred
+
     console = _console()
     console.print(f"[bold]{escape(found.title)}[/bold]: expected absolute error by {found.parameter}")
     shown = Table(box=None, padding=(0, 2, 0, 0))
     shown.add_column("level")
-    for outlook in found.outlooks:
-        shown.add_column(f"{found.parameter} {outlook.amount:f}", justify="right")
-    several = len(found.outlooks[0].tables) > 1
-    for t, (name, _, _, levels) in enumerate(found.outlooks[0].tables):
-        for k, level in enumerate(levels):
-            errors = [outlook.tables[t][3][k] for outlook in found.outlooks]
+    for amount, _ in found.jobs:
+        shown.add_column(f"{found.parameter} {amount:f}", justify="right")
+    jobs = [job for _, job in found.jobs]
+    several = len(jobs[0].tables) > 1
+    for t, first in enumerate(jobs[0].tables):
+        for k, level in enumerate(first.levels):
+            errors = [job.tables[t].levels[k] for job in jobs]
             cells = ["exact" if each.exact else _short(each.absolute_error) for each in errors]
-            shown.add_row(escape(f"{name}: {level.name}" if several else level.name), *cells)
-        made = [
-            f"{method}{'' if bars else ', no error bars'}"
-            for _, method, bars, _ in (o.tables[t] for o in found.outlooks)
-        ]
-        shown.add_row(escape(f"{name}: method" if several else "method"), *made)
-    shown.add_row("right guesses in 100 (a coin: 50)", *(str(outlook.right) for outlook in found.outlooks))
-    for k, (sign, _) in enumerate(found.outlooks[0].signs):
-        shown.add_row(sign, *(outlook.signs[k][1] for outlook in found.outlooks))
+            shown.add_row(escape(f"{first.name}: {level.name}" if several else level.name), *cells)
+        chosen = [job.tables[t].chosen for job in jobs]
+        made = [f"{each.method}{'' if each.error_bars else ', no error bars'}" for each in chosen]
+        shown.add_row(escape(f"{first.name}: method" if several else "method"), *made)
+    shown.add_row("right guesses in 100 (a coin: 50)", *(str(in_hundred(job.guarantee)) for job in jobs))
+    signs = [amounts(job.guarantee) for job in jobs]
+    for k, (sign, _) in enumerate(signs[0]):
+        shown.add_row(sign, *(each[k][1] for each in signs))
     console.print(shown)
     _told(console, found.spent)
+
+
+def _learnable(statement: Any) -> Table:
+    """Whether somebody can learn a column, row by row."""
+    shown = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
+    for row in statement.columns:
+        answer = escape(row.answer)
+        shown.add_row(escape(row.column), answer if row.covered else f"[bold]{answer}[/bold]")
+    return shown
 
 
 def _protects(table: Any, *, several: bool) -> Table:
@@ -276,13 +321,12 @@ def _short(number: float) -> str:
 
 def verdict(found: Any) -> None:
     """Print what was checked."""
-    from holdfast.release.signing.signatures import NOBODY
-
-    console = _console()
+    console, colours = _console(), {"holds": "green", "none": "yellow", "BROKEN": "red"}
     for check in found.checks:
-        mark = "[green]holds [/green]" if check.ok else "[red]BROKEN[/red]"
-        mark = "[yellow]none  [/yellow]" if check.ok and check.sentence == NOBODY else mark  # nothing there to hold
+        mark = f"[{colours[check.mark]}]{check.mark:6}[/]"
         console.print(f"{mark}  {escape(check.name)}: {escape(check.sentence)}")
+    if found.ok:
+        console.print("holdfast prove FOLDER has its number proved by a kernel, where a theorem is about it.")
     console.print("Everything is as certified." if found.ok else "This release is not as certified.")
 
 
@@ -315,7 +359,6 @@ def accounts(rows: list[dict[str, Any]]) -> None:
 
 
 def amount(statement: dict[str, Any]) -> str:
-    """Write how much a statement allows."""
     from holdfast.privacy.words import figure
 
     spent = {name: statement[name] for name in ("epsilon", "delta", "rho") if statement[name]}

@@ -1,24 +1,23 @@
-"""What the verbs do: call the job, and show what it says."""
+"""The verbs about one release: plan, make, check, verify, explain and audit it; each loads what it needs."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.arguments import Refused, one_of, positive
-from holdfast.cli import showing
+import typer
+
+from holdfast.cli.ending import Ending, Folder, Json, Output, Quiet, SpecFile, verb
+from holdfast.cli.ledger import ledger_of
 from holdfast.progress import command
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
-    from holdfast.release.ledger.ledger import Ledger
     from holdfast.release.spec.spec import Spec
-
-SCHEMAS = ("spec", "certificate")
 
 
 def job_of(spec: Path, quiet: bool, first: Callable[[Spec], None] = lambda _: None) -> Job:
@@ -27,85 +26,144 @@ def job_of(spec: Path, quiet: bool, first: Callable[[Spec], None] = lambda _: No
         step("reading the spec")
         from holdfast.release.spec.spec import read_spec
 
-        found = read_spec(spec, folder_needed=False)
-        first(found)
+        read = read_spec(spec, folder_needed=False)
+        first(read)
         step("comparing methods and calibrating them")
         from holdfast.release.job.job import Job
 
-        return Job.from_spec(found)
+        return Job.from_spec(read)
 
 
-def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
-    """Show the plan of a spec, or the errors at several budgets beside each other."""
+@verb(
+    "holdfast plan spec.yaml",
+    "holdfast plan spec.yaml --epsilon 0.5,1,2,4",
+    "holdfast plan spec.yaml --json | jq .statements",
+)
+def plan(
+    spec: SpecFile,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Compare the errors at these budgets, such as 0.5,1,2,4.")
+    ] = None,
+    rho: Annotated[str | None, typer.Option(metavar="NUMBERS", help="The same for a spec that asks for rho.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what a release would promise and how wrong each figure will be; reads no confidential data."""
+    from holdfast.cli import showing
+
     if epsilon is not None or rho is not None:
-        _what_if(spec, epsilon, rho, json, quiet)
+        compared = _what_if(spec, epsilon, rho, quiet or json)
+        showing.told(json, quiet, compared.as_mapping, lambda: showing.what_if(compared))
         return
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
-        step("timing one table")
         from holdfast.release.plan import plan as planned
 
-        found = planned(job)
-    if json:
-        showing.data(found.as_mapping())
-    elif not quiet:
-        showing.plan(found)
+        outlook = planned(job, step)
+    showing.told(json, quiet, outlook.as_mapping, lambda: showing.plan(outlook))
 
 
-def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+def _what_if(spec: Path, epsilon: str | None, rho: str | None, quiet: bool) -> Any:
+    from holdfast.arguments import Refused
+    from holdfast.release.plan import amounts, what_if
     from holdfast.release.spec.spec import read_spec
-    from holdfast.release.what_if import amounts, what_if
 
     if epsilon is not None and rho is not None:
         raise Refused("say which budgets to compare by one of --epsilon and --rho, found both")
     parameter, text = ("epsilon", epsilon) if epsilon is not None else ("rho", rho)
     numbers = amounts(parameter, text or "")
-    with command(quiet=quiet or json) as step:
+    with command(quiet=quiet) as step:
         step("comparing budgets")
-        found = what_if(read_spec(spec, folder_needed=False), parameter, numbers)
-    if json:
-        showing.data(found.as_mapping())
-    elif not quiet:
-        showing.what_if(found)
+        return what_if(read_spec(spec, folder_needed=False), parameter, numbers)
 
 
-def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
-    """Make a release, or check that it could be made."""
+@verb("holdfast release spec.yaml --dry-run", "holdfast release spec.yaml --output out/2026-05")
+def release(
+    spec: SpecFile,
+    output: Output = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Check the spec, the ledger, the folder, and that the source opens; count and charge nothing.",
+        ),
+    ] = False,
+    at_least: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Publish nothing sooner: time may tell of the data.")
+    ] = 0.0,
+    witnessed: Annotated[
+        bool, typer.Option("--witnessed", help="Charge and commit to one draw, which waits for a nonce; draw nothing.")
+    ] = False,
+    nonce: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Draw what was committed to, with the nonce that was given since.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make the release; the ledger is charged before anything is drawn."""
+    from holdfast.arguments import Refused
+    from holdfast.cli import showing
     from holdfast.release.ends import refuse_early
 
-    job = job_of(spec, quiet or json, lambda found: refuse_early(found, output, records=not dry_run))
+    if dry_run + witnessed + (nonce is not None) > 1:
+        raise Refused("--dry-run, --witnessed and --nonce are steps of their own: give one of them")
+    job = job_of(spec, quiet or json, lambda read: refuse_early(read, output, records=nonce is None))
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         with command(quiet=quiet or json) as step:
-            step("checking the ledger and the folder")
+            from holdfast.release.records.tabulate import refuse_unopened
             from holdfast.release.run import could_release
 
-            could_release(job, folder)
-        told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
-        words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
+            could_release(job, folder, step=step)
+            step("opening the source")
+            refuse_unopened(job)
+        content: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
+        words = (
+            f"nothing public stands in the way of {folder}, and the source opens and has the columns; no record was "
+            "counted, and nothing was charged or drawn"
+        )
     else:
         asides: list[str] = []
         notes: list[str] = []
         try:
             with command(quiet=quiet or json) as step:
                 from holdfast.release.run import release as released
+                from holdfast.release.witnessed.committing import commit, draw_committed
 
-                folder = released(job, output=output, step=step, aside=asides.append, note=notes.append)
+                told: dict[str, Any] = {"output": output, "step": step, "aside": asides.append}
+                committed = commit(job, **told, note=notes.append) if witnessed else None
+                if nonce is not None:
+                    folder = draw_committed(job, nonce, at_least=at_least, **told)
+                elif committed is None:
+                    folder = released(job, at_least=at_least, note=notes.append, **told)
         finally:
             if not quiet:
                 showing.notes(notes)
                 showing.aside(asides)
-        told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html"), "notes": notes}
+        content = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html"), "notes": notes}
         words = f"released into {folder}; read {folder / 'report.html'}"
-    told["statement"] = job.guarantee.as_mapping()
-    if json:
-        showing.data(told)
-    elif not quiet:
-        showing.sentence(words)
+        if committed is not None:
+            content = {"commitment": committed.commitment, "row": committed.row, "opening": str(committed.opening)}
+            words = (
+                f"committed to one draw, in row {committed.row} of the ledger: {committed.commitment}\n"
+                f"keep {committed.opening}, which is as confidential as the records; show the commitment to whoever "
+                f"gives the nonce, then: holdfast release {spec} --nonce NONCE"
+            )
+    showing.told(json, quiet, lambda: {**content, "statement": job.guarantee.as_mapping()}, words)
 
 
-def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
-    """Show how the records fit a spec, where somebody watches."""
+@verb("holdfast check spec.yaml")
+def check(
+    spec: SpecFile,
+    even_to_a_file: Annotated[
+        bool, typer.Option("--even-to-a-file", help="Print although nobody watches: what is printed is confidential.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the curator, and nobody else, which records do not fit and why; charges and writes nothing."""
+    from holdfast.arguments import Refused
+    from holdfast.cli import showing
+
     if not (sys.stdout.isatty() or even_to_a_file):
         raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
     with command(quiet=json) as step:
@@ -116,216 +174,165 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
 
         shapes, _ = laid(read_spec(spec, folder_needed=False))
         step("counting")
-        found = checked(shapes)
-    if json:
-        showing.data(found.as_mapping())
-    else:
-        showing.sections(found.sections())
+        fit = checked(shapes)
+    showing.told(json, False, fit.as_mapping, lambda: showing.sections(fit.sections()))
 
 
-def verify(folder: Path, ledger: str | None, key: Path | None, json: bool, quiet: bool) -> bool:
-    """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
+@verb("holdfast verify out", "holdfast verify out --ledger book.sqlite")
+def verify(
+    folder: Folder,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Check too that it was charged and sealed in this ledger.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Check too that one of the public keys in this file signed it.")
+    ] = None,
+    officer: Annotated[
+        Path | None,
+        typer.Option("--officer", help="Check too that a public key in this file made the nonce."),
+    ] = None,
+    opened: Annotated[
+        Path | None, typer.Option("--opened", help="Draw a witnessed release again from its opening, and compare.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --opened: count these records again too, and compare.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check a release against its certificate: every constraint exactly, hashes, budget, signature."""
+    from holdfast.arguments import Refused
+    from holdfast.cli import showing
+
+    if source is not None and opened is None:
+        raise Refused("records are counted again for a draw that is opened: name its opening with --opened too")
+
     with command(quiet=quiet or json) as step:
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key)
-    if json:
-        showing.data(verdict.as_mapping())
-    elif not quiet:
-        showing.verdict(verdict)
-    return verdict.ok
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key, officer=officer)
+        if opened is not None:
+            from holdfast.release.witnessed.reexecuting import reexecuted
+
+            verdict = replace(verdict, checks=(*verdict.checks, reexecuted(folder, opened, source, step)))
+    showing.told(json, quiet, verdict.as_mapping, lambda: showing.verdict(verdict))
+    if not verdict.ok:
+        raise Ending(5)
 
 
-def explain(spec: Path, json: bool, quiet: bool) -> bool:
-    """Show a spec, or the folder of a release, in words; return whether the folder is as it was released."""
+@verb("holdfast prove out", "holdfast prove out --output certificate.v")
+def prove(
+    folder: Folder,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what the kernel was asked to prove into this file.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Have the certificate's number proved by Coq's kernel, from theorems that share no code with holdfast."""
+    from holdfast.arguments import Refused
+    from holdfast.cli import showing
+
+    if output is not None and os.path.exists(output):  # before any work is done for it
+        raise Refused(f"{str(output)!r} exists already: name another file for what the kernel is asked")
+    with command(quiet=quiet or json) as step:
+        step("proving")
+        from holdfast.proving import prove as proved
+
+        verdict = proved(folder)
+        if output is not None:
+            output.write_text(verdict.text, encoding="utf-8")
+    showing.told(json, quiet, verdict.as_mapping, verdict.sentence)
+    if not verdict.proved:
+        raise Ending(5)
+
+
+@verb("holdfast explain spec.yaml", "holdfast explain out")
+def explain(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC|FOLDER", help="The spec, or the folder of a release.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say in words what the release protects and what it gives away; reads no confidential data."""
+    from holdfast.cli import showing
+
     as_released = True
     with command(quiet=quiet or json) as step:
-        if spec.is_dir():
+        if os.path.isdir(spec):
             step("reading the release")
-            from holdfast.release.explain_folder import CHANGED, explain_folder
+            from holdfast.release.report.explain_folder import CHANGED, explain_folder
 
-            found = explain_folder(spec)
-            as_released = CHANGED not in found
+            sections = explain_folder(spec)
+            as_released = CHANGED not in sections
         else:
             job = job_of(spec, quiet or json)
-            step("putting it in words")
+            step("computing what exact figures give away")
             from holdfast.release.explain import explain as explained
 
-            found = explained(job)
-    if json:
-        showing.data(found)
-    elif not quiet:
-        showing.sections(found)
-    return as_released
+            sections = explained(job)
+    showing.told(json, quiet, lambda: sections, lambda: showing.sections(sections))
+    if not as_released:
+        raise Ending(5)
 
 
-def page(spec: Path, port: int, browser: bool) -> None:
-    """Serve the planner of a spec until it is interrupted."""
+@verb("holdfast page spec.yaml", "holdfast page spec.yaml --no-open --port 8000")
+def page(
+    spec: SpecFile,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Whether to open a browser.")] = True,
+) -> None:
+    """Plan in a browser, on this machine only: move epsilon, shares and method, and see error and promise."""
     import webbrowser
+    from contextlib import ExitStack
 
-    from holdfast.page.serving import opened
+    from holdfast.arguments import Refused
 
+    try:
+        from holdfast.page.server import opened
+    except ImportError:
+        raise Refused("the page needs Starlette and uvicorn: pip install 'holdfast[page]'") from None
     with ExitStack() as door:
         with command(quiet=False) as step:
             step("reading the spec and its public files")
             address, serve = door.enter_context(opened(spec, port))
-        showing.sentence(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.")
-        sys.stdout.flush()
+        print(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.", flush=True)
         if browser and sys.stdout.isatty():
             webbrowser.open(address)
         serve()
-    showing.sentence("the planner has stopped")
+    print("the planner has stopped")
 
 
-def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
-    """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
+@verb("holdfast audit spec.yaml --seconds 300", "holdfast audit spec.yaml --source")
+def audit(
+    spec: SpecFile,
+    seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
+    knows: Annotated[
+        Path | None, typer.Option("--knows", help="Worlds that an adversary thinks possible: say what is learned.")
+    ] = None,
+    source: Annotated[
+        bool, typer.Option("--source", help="Run the source's query or view too, on made-up neighbours of its tables.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Try to refute what the release would promise, on made-up neighbouring data; reads no confidential data."""
+    from holdfast.arguments import positive
+    from holdfast.cli import showing
+
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
         from holdfast.release.audit import audit as audited
+        from holdfast.release.audit import gain
 
-        gained = None
+        learned: dict[str, Any] = {}
+        words = ""
         if knows is not None:
             step("asking what an adversary learns")
-            from holdfast.release.knows import gain
-
-            gained = gain(job, knows)
-        found = audited(job, seconds, step)
-    if json:
-        learned = {} if gained is None else {"learned": {"table": gained[0], **gained[1].as_mapping()}}
-        showing.data(found.as_mapping() | learned)
-    elif not quiet:
-        showing.sentence(str(found))
-        if gained is not None:
-            showing.sentence(f"{gained[0]}: {gained[1]}")
-    return not found.violated
-
-
-def schema(what: str) -> None:
-    """Print a JSON Schema."""
-    one_of("schema", what, SCHEMAS)
-    if what == "spec":
-        from holdfast.release.spec.schema import spec_schema
-
-        showing.data(spec_schema())
-    else:
-        from holdfast.release.certificate.certificate import schema as certificate_schema
-
-        showing.data(certificate_schema())
-
-
-def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
-    """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
-    from holdfast.release.table.starting import Answers, starting_spec, suggested
-
-    asking = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
-    if domain is None and not asking:
-        raise Refused("name the public file of all places or values: holdfast init DOMAIN")
-    domain = domain or Path(showing.asked("Which public file names all places or values (.csv or .parquet)?"))
-    # Paths in a spec are relative to its folder.
-    public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    refuse_existing(spec, "--spec")  # before anything is asked
-    found = suggested(domain)
-    answers = Answers(source, count=found.count)
-    if asking:
-        found, answers = showing.answers(found, source)
-    text = starting_spec(found, answers, public, spec.name)
-    write_new(spec, text, "--spec")
-    if asking:
-        showing.sentence(f"\n{text}")
-    if not quiet:
-        there = "://" in answers.source or (spec.parent / answers.source).exists()
-        first = "" if there else f"say in it where the records are (source: {answers.source} is not there), then "
-        showing.sentence(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")
-
-
-def refuse_existing(path: Path | None, option: str) -> None:
-    """Refuse a file that is there already, before work is done for it; `option` names another one."""
-    if path is not None and os.path.lexists(path):
-        raise Refused(f"{str(path)!r} exists already: name another file with {option}")
-
-
-def write_new(path: Path, text: str, option: str) -> None:
-    """Write a file that is not there yet; `option` names another one."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise Refused(f"{str(path)!r} exists already: name another file with {option}") from None
-    except OSError as error:
-        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
-
-
-def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> None:
-    """Check the chain of a ledger."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    ledger_of(file)
-    rows = Ledger(file, witness).verify()
-    if json:
-        showing.data({"rows": len(rows), "head": rows[-1].hash})
-    elif not quiet:
-        showing.sentence(f"the chain of {len(rows)} rows is unbroken; its head is {rows[-1].hash}")
-
-
-def ledger_list(file: str, dataset: str | None, json: bool) -> None:
-    """List the charges of a ledger."""
-    entries = ledger_of(file).entries(dataset)
-    if json:
-        showing.data([entry.as_mapping() for entry in entries])
-    else:
-        showing.charges(entries)
-
-
-def ledger_remaining(file: str, dataset: str | None, json: bool) -> None:
-    """Show what is left in a ledger."""
-    ledger = ledger_of(file)
-    rows = []
-    for name, unit in ledger.datasets():
-        if dataset in (None, name):
-            account = ledger.account(name, unit)
-            rows.append(
-                {
-                    "dataset": name,
-                    "unit": unit,
-                    "spent": account.spent[0].as_mapping() if account.spent else None,
-                    "budget": account.allowed,
-                    "remaining": account.left,
-                    "trouble": account.trouble,
-                    "beside": [*account.assumed, *ledger.beside(name, unit)],
-                }
-            )
-    if json:
-        showing.data(rows)
-    else:
-        showing.accounts(rows)
-
-
-def ledger_budget(
-    file: str, dataset: str, unit: str, epsilon: str | None, delta: str | None, rho: str | None, quiet: bool
-) -> None:
-    """Set a budget."""
-    from decimal import Decimal, InvalidOperation
-
-    from holdfast.release.ledger.ledger import Ledger
-
-    numbers = {}
-    for name, text in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
-        try:
-            numbers[name] = None if text is None else Decimal(text)
-        except InvalidOperation:
-            raise Refused(f"{name} must be a number, found {text!r}") from None
-    Ledger(file).set_budget(dataset, unit, **numbers)
-    if not quiet:
-        showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
-
-
-def ledger_of(file: str, option: str = "--file") -> Ledger:
-    """The ledger at a place where there is one."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    ledger = Ledger(file)
-    if not ledger.exists:
-        raise Refused(f"there is no ledger {file!r}: name one with {option}; the first release makes it")
-    return ledger
+            table, gained = gain(job, knows)
+            learned, words = {"learned": {"table": table, **gained.as_mapping()}}, f"\n{table}: {gained}"
+        report = audited(job, seconds, step, source=source)
+    showing.told(json, quiet, lambda: report.as_mapping() | learned, f"{report}{words}")
+    if report.violated:
+        raise Ending(6)

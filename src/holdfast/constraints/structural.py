@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, positions, whole
+from holdfast.arguments import LARGEST, Matrix, Numbers, Refused, positions, whole
 from holdfast.arrays import Bools
 from holdfast.constraints.constraint import Constraint, build
+from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import Bounds, Part, listing
 from holdfast.constraints.system.rows import Names, Rows
 from holdfast.domains.hierarchy import Hierarchy, sums_of_children
 from holdfast.exact.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
+
+
+class HasConsistency(Protocol):
+    """A query, as far as what its answers always obey goes."""
+
+    @property
+    def n(self) -> int:
+        """The number of outputs."""
+
+    def consistency(self) -> sparse.csr_array:
+        """Whole rows A with A·W = 0."""
 
 
 def _tree_shape(tree: Any, by: int) -> TreeShape:
@@ -33,7 +46,7 @@ def _tree_rows(shape: TreeShape) -> Rows:
     return Rows(tidy(sums_of_children(shape.tree.parents, by)), np.zeros(inner.size * by, dtype=np.int64), names)
 
 
-def consistent(tree_or_query: Any) -> Constraint:
+def consistent(tree_or_query: Hierarchy | HasConsistency) -> Constraint:
     """Require a table to add up: every inner node of a tree is the sum of its children.
 
     Args:
@@ -75,7 +88,7 @@ def consistent(tree_or_query: Any) -> Constraint:
     return build([Part(f"consistent({n} outputs)", "consistent", n, n, rows=rows, source=source)])
 
 
-def nonnegative(at: Any = None) -> Constraint:
+def nonnegative(at: npt.ArrayLike | None = None) -> Constraint:
     """Require values of 0 or more.
 
     Args:
@@ -118,7 +131,7 @@ def _short(given: Any, none: str) -> str:
     return str(given) if np.ndim(given) == 0 else "…"
 
 
-def between(low: Any, high: Any, at: Any = None) -> Constraint:
+def between(low: Numbers | None, high: Numbers | None, at: npt.ArrayLike | None = None) -> Constraint:
     """Require low ≤ z ≤ high, both inclusive.
 
     Args:
@@ -135,12 +148,8 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     where = None if at is None else positions("at", at)
     size: int | None = None if where is None else where.size
     if size is None:
-        try:
-            sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
-        except ValueError:
-            raise Refused(
-                "low and high must be numbers or plain lists of them, found lists of unequal length"
-            ) from None
+        ends = [numeric(name, side) for name, side in (("low", low), ("high", high)) if side is not None]
+        sizes = {end.size for end in ends if end.ndim > 0}
         if len(sizes) > 1:
             raise Refused(f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None
@@ -151,7 +160,8 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     crossed = np.flatnonzero(np.asarray(lower > upper, dtype=bool))
     if crossed.size:
         place = f" at position {crossed[0] if where is None else where[crossed[0]]}" if size is not None else ""
-        raise Refused(f"low must not exceed high{place}, found {lower[crossed[0]]} and {upper[crossed[0]]}")
+        values = "" if place else f", found {lower[crossed[0]]} and {upper[crossed[0]]}"
+        raise Refused(f"low must not exceed high{place}{values}")
     n = size if where is None else None
     limits = f"{_short(low, '−inf')}, {_short(high, 'inf')}"
     name = f"between({limits})" if where is None else f"between({limits}, at={listing(where)})"
@@ -159,7 +169,7 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     return build([Part(name, "between", least, n, bounds=Bounds(where, lower, upper))])
 
 
-def ordered(indices: Any) -> Constraint:
+def ordered(indices: npt.ArrayLike) -> Constraint:
     """Require z[i₀] ≤ z[i₁] ≤ … for the listed positions.
 
     Args:
@@ -183,7 +193,7 @@ def ordered(indices: Any) -> Constraint:
     return build([Part(f"ordered({listing(chain)})", "ordered", least, rows=rows)])
 
 
-def fixed(at: Any, values: Any) -> Constraint:
+def fixed(at: npt.ArrayLike, values: Numbers) -> Constraint:
     """Require the listed positions to have these values, known by definition (impossible cells, say).
 
     Args:
@@ -218,7 +228,7 @@ def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, Bools]:
     return Part(name, kind, n, n, rows=rows, rational=matrix.rational), rows.sizes == 0
 
 
-def equals(A: Any, b: Any) -> Constraint:
+def equals(A: Matrix, b: Numbers) -> Constraint:
     """Require A z = b, in every possible dataset.
 
     Args:
@@ -239,7 +249,7 @@ def equals(A: Any, b: Any) -> Constraint:
     return build([part])
 
 
-def at_least(A: Any, b: Any) -> Constraint:
+def at_least(A: Matrix, b: Numbers) -> Constraint:
     """Require A z ≥ b.
 
     Args:
@@ -259,3 +269,32 @@ def at_least(A: Any, b: Any) -> Constraint:
     if bad.size:
         raise Refused(f"at_least row {bad[0]} cannot hold: its coefficients are all zero but it asks for more")
     return build([part])
+
+
+def invariant(C: Matrix | ExactNodes | ExactMargins) -> Constraint:
+    """Require C z = C q(x): these combinations of the true answer are published exactly.
+
+    Args:
+        C: a rational matrix (dense, sparse, lists of fractions; a vector is one row), or what `exact_nodes` or
+            `exact_margins` return.
+
+    Guarantee:
+        The right-hand side is read from the data; what it says is *unprotected*. Statements beside it speak of data
+        that share it, or of what it leaves open.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.histogram(3), epsilon=1).given(hf.invariant([1, 1, 1]))
+        >>> mechanism.guarantee.scope, int(mechanism.release([5, 0, 7]).values.sum())
+        ('invariant-sharing', 12)
+    """
+    if isinstance(C, (ExactNodes, ExactMargins)):
+        name, rows = f"invariant({C})", C.rows()
+        return build([Part(name, "invariant", C.n, C.n, "invariant", rows, source=C)])
+    matrix = read_matrix("C", C)
+    if matrix.A.nnz == 0:
+        raise Refused("C must have an entry that is not zero, found none: it would publish nothing")
+    m, n = matrix.A.shape
+    rows = Rows(matrix.A, np.zeros(m, dtype=np.int64), Names.numbered("invariant row {}", range(m)))
+    name = f"invariant({m} row{'s' if m > 1 else ''})"
+    return build([Part(name, "invariant", n, n, "invariant", rows, rational=matrix.rational, factors=matrix.factors)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,8 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused, whole_numbers
 from holdfast.arrays import Ints
 from holdfast.constraints.constraint import Constraint
-from holdfast.constraints.invariants import invariant
+from holdfast.constraints.possible import propagation
+from holdfast.constraints.structural import invariant
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.constraints.system.rows import products
@@ -54,7 +55,6 @@ class CellRows:
 
     @property
     def n(self) -> int:
-        """The number of cells."""
         return int(self.low.size)
 
 
@@ -161,3 +161,19 @@ def _stacked(
     if ((sides[empty] != 0) if equalities else (sides[empty] > 0)).any():
         raise Contradiction("the figures contradict what holds for every dataset: a figure of nothing must be 0")
     return sparse.csr_array(rows[np.flatnonzero(~empty)]), sides[~empty].astype(np.int64)
+
+
+# --- bounds of cells carried from row to row in whole numbers, until nothing changes ---------------------------------
+
+#: Rounds after which bounds that still creep are left as they are: a bound less is always allowed.
+ROUNDS = 40
+
+
+def carried(rows: CellRows) -> CellRows:
+    """Return the rows with tighter bounds; refuse where two bounds cross. An equality is two rows A z ≥ b."""
+    A = sparse.csr_array(sparse.vstack([rows.A, -rows.A, rows.G], format="csr"))
+    b = np.concatenate([rows.b, -rows.b, rows.h])
+    low, high = propagation.carried(A, b, (rows.low, rows.high), ROUNDS, whole=True)
+    if (low > high).any():
+        raise Contradiction
+    return replace(rows, low=low, high=high)

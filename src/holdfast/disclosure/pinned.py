@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, positive
+from holdfast.arguments import LARGEST, Number, Refused, positive
 from holdfast.arrays import Bools, Ints
-from holdfast.disclosure import margins as pinned_margins
+from holdfast.constraints import Constraint
+from holdfast.disclosure import closed_forms
 from holdfast.disclosure import programs as pinned_programs
-from holdfast.disclosure import trees as pinned_trees
-from holdfast.disclosure.figures import CellRows, Known, cell_rows, read_known
-from holdfast.disclosure.propagated import carried
+from holdfast.disclosure.figures import CellRows, Known, carried, cell_rows, read_known
+from holdfast.domains import Hierarchy
 from holdfast.exact.rationals import tidy
+from holdfast.queries import Query
 
 #: How many outputs a sentence names.
 LISTED = 6
@@ -88,14 +90,14 @@ class Disclosure:
 
 
 def pinned(
-    query: Any,
-    invariants: Any,
-    figures: Any = None,
+    query: Query | Hierarchy,
+    invariants: Constraint | Sequence[Constraint] | None,
+    figures: Constraint | Sequence[Constraint] | None = None,
     *,
-    truth: Any = None,
-    earlier: Iterable[Sequence[Any]] = (),
-    of: Any = None,
-    seconds: Any = 60,
+    truth: npt.ArrayLike | None = None,
+    earlier: Iterable[Sequence[object]] = (),
+    of: Query | None = None,
+    seconds: Number = 60,
 ) -> Disclosure:
     """Return the range that exact figures leave for every output of a query about counts.
 
@@ -125,7 +127,7 @@ def pinned(
         if not isinstance(release, (tuple, list)) or len(release) != 3:
             raise Refused(f"earlier must list releases as (query, invariants, figures), unlike entry {number}")
         known.append(read_known(*release))
-    wanted = query if of is None else of
+    wanted: Any = query if of is None else of
     if getattr(wanted, "cells", None) is None or not wanted.integer or wanted.grid is not None:
         raise Refused("of must be a query that counts records in known cells")
     if any(each.query.cells != wanted.cells for each in known):
@@ -140,7 +142,7 @@ def disclosure(known: list[Known], wanted: Any, effort: float, own: list[Known] 
     publish is then pinned.
     """
     told = known if own is None else own
-    if pinned_trees.accepts(known, wanted):
+    if closed_forms.accepts(known, wanted):
         return _on_tree(known, wanted, told)
     rows = cell_rows(known)
     figures = cell_rows(told) if told else replace(rows, A=rows.A[:0], b=rows.b[:0])
@@ -148,7 +150,7 @@ def disclosure(known: list[Known], wanted: Any, effort: float, own: list[Known] 
     published = _published(targets, figures) | _settled(targets, carried(cell_rows(known, figures=False)))
     closed = None
     if wanted.identity:
-        closed = pinned_margins.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
+        closed = closed_forms.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
     if closed is not None:
         return _closed(*closed, published, wanted)
     found = pinned_programs.ranges(carried(rows), targets, effort)
@@ -162,7 +164,7 @@ def _closed(low: Ints, high: Ints, published: Bools, wanted: Any) -> Disclosure:
 
 
 def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
-    before = pinned_trees.ranges(known, wanted, figures=False)
+    before = closed_forms.ranges(known, wanted, figures=False)
     published = before[0] == before[1]
     for each in told:
         published[each.system.invariants.A.indices] = True
@@ -174,11 +176,10 @@ def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
         np.add.at(hidden, tree.parents[nodes], ~shown[nodes])
         above = np.unique(tree.parents[nodes])
         shown[above] |= hidden[above] == 0
-    return _closed(*pinned_trees.ranges(known, wanted), published, wanted)
+    return _closed(*closed_forms.ranges(known, wanted), published, wanted)
 
 
 def _settled(targets: sparse.csr_array, rows: CellRows) -> Bools:
-    """Tell which targets have one value by the bounds of their cells."""
     moving = (rows.low < rows.high).astype(np.int64)
     return np.asarray(abs(targets) @ moving == 0).ravel()
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, one_of, shown, whole, whole_numbers
 from holdfast.arrays import Array, Ints
-from holdfast.domains.recoded import Recoded, recoded_axes
 
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
 MOST_CELLS = 2**40
@@ -73,7 +74,6 @@ class Cube:
         return (*self.shape, *(each.size for each in self.recoded))
 
     def _number(self, axis: Any) -> int:
-        """Refuse what is no number of an axis or of a recoded one."""
         if type(axis) is int and 0 <= axis < len(self.sizes):
             return axis
         return whole("axis", axis, at_least=0, at_most=len(self.sizes) - 1)
@@ -132,7 +132,7 @@ class Cube:
             position = position * self.sizes[w] + along
         return position.ravel()
 
-    def summed(self, cells: Any, keep: tuple[int, ...]) -> Array:
+    def summed(self, cells: npt.ArrayLike, keep: tuple[int, ...]) -> Array:
         """Return a margin of tables, (…, *shape): (…, entries)."""
         if not isinstance(cells, np.ndarray) or cells.shape[-len(self.shape) :] != self.shape:
             raise Refused(f"cells must be an array whose last axes have the shape {self.shape}")
@@ -150,7 +150,7 @@ class Cube:
 
     # --- margins ---------------------------------------------------------------------------------------------------
 
-    def axes(self, keep: Any) -> tuple[int, ...]:
+    def axes(self, keep: int | str | Iterable[int | str]) -> tuple[int, ...]:
         """Return the kept axes of one margin as numbers; given by number or name, in table order."""
         listed = [keep] if isinstance(keep, (str, int, np.integer)) else list(keep)
         chosen = []
@@ -160,10 +160,12 @@ class Cube:
             else:
                 chosen.append(whole("keep", axis, at_least=0, at_most=len(self.sizes) - 1))
         if any(self.own(later) <= self.own(earlier) for earlier, later in pairwise(chosen)):
-            raise Refused(f"keep must list the axes of a margin once each, in table order, found {tuple(listed)!r}")
+            raise Refused(
+                f"keep must list the axes of a margin once each, in table order, found {shown(tuple(listed))}"
+            )
         return tuple(chosen)
 
-    def margins(self, keep: Any) -> tuple[tuple[int, ...], ...]:
+    def margins(self, keep: Iterable[int | str | Iterable[int | str]]) -> tuple[tuple[int, ...], ...]:
         """Return a list of different margins, each as its kept axes."""
         if isinstance(keep, str) or not isinstance(keep, Iterable):
             raise Refused(f"keep must be a list of margins such as [(0, 1), (2,)], found {shown(keep)}")
@@ -174,22 +176,22 @@ class Cube:
             raise Refused("keep must not list a margin twice")
         return result
 
-    def margin_shape(self, keep: Any) -> tuple[int, ...]:
+    def margin_shape(self, keep: Iterable[int]) -> tuple[int, ...]:
         """Return the sizes of the axes that `keep` names, a margin; () is the grand total."""
         return tuple(self.sizes[a] for a in self.axes(keep))
 
-    def margin_name(self, keep: Any) -> str:
+    def margin_name(self, keep: Iterable[int]) -> str:
         """Return the name of a margin: its axes' names, or "total"."""
         return " × ".join(self.all_names[a] for a in self.axes(keep)) or "total"
 
-    def coordinates(self, cells: Any) -> Ints:
+    def coordinates(self, cells: npt.ArrayLike) -> Ints:
         """Return the coordinates of cells as rows, shape (m, axes)."""
         found = whole_numbers("cells", cells)
         if found.size and (found.min() < 0 or found.max() >= self.cells):
             raise Refused(f"cells must hold positions between 0 and {self.cells - 1}, found others")
         return np.stack(np.unravel_index(found, self.shape), axis=-1).astype(np.int64)
 
-    def margin_index(self, keep: Any, cells: Any = None) -> Ints:
+    def margin_index(self, keep: Iterable[int], cells: npt.ArrayLike | None = None) -> Ints:
         """Return for each of `cells` (None: all) its position in the margin over the axes `keep`, C order."""
         axes = self.axes(keep)
         if cells is None:
@@ -204,7 +206,7 @@ class Cube:
             position = position * self.sizes[a] + self.groups(a)[coordinates[..., self.own(a)]]
         return position
 
-    def margin_rows(self, keep: Any) -> csr_array[Any]:
+    def margin_rows(self, keep: Iterable[int]) -> csr_array[Any]:
         """Return the 0/1 matrix (margin cells, cells) that sums the cube to the margin."""
         index = self.margin_index(keep)
         size = math.prod(self.margin_shape(keep))
@@ -218,7 +220,74 @@ def _axis_names(names: Any, count: int) -> tuple[str, ...]:
         return tuple(f"axis {a}" for a in range(count))
     listed = [names] if isinstance(names, str) else list(names)
     if len(listed) != count or not all(isinstance(name, str) and name.strip() for name in listed):
-        raise Refused(f"names must give one text for each of the {count} axes, found {listed!r}")
+        raise Refused(f"names must give one text for each of the {count} axes, found {shown(listed)}")
     if len(set(listed)) < count:
         raise Refused("names must be different from each other")
     return tuple(str(name) for name in listed)
+
+
+# --- a coarser axis of a cube: the values of one axis in groups, such as three kinds of household of eight -----------
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """The group of each value of an axis, numbered from 0 on; every group has a value."""
+
+    name: str
+    axis: int
+    of: tuple[int, ...]
+
+    @cached_property
+    def size(self) -> int:
+        return max(self.of) + 1
+
+    def coarser(self, other: Recoded) -> bool:
+        return self.axis == other.axis and len(set(zip(self.of, other.of, strict=True))) == other.size
+
+    @cached_property
+    def alike(self) -> bool:
+        counts = np.bincount(self.of)
+        return bool((counts == counts[0]).all())
+
+
+def recoded_axes(given: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> tuple[Recoded, ...]:
+    """Read {name: (axis, group of each value)}; groups of one axis must be nested, coarse ones in front."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise Refused(f"recoded must map names to (axis, groups), found {shown(given)}")
+    found = [_one(name, each, shape, names) for name, each in given.items()]
+    for one, two in combinations(found, 2):
+        if one.axis == two.axis and one.coarser(two) and two.coarser(one):
+            raise Refused(f"recoded axes {one.name!r} and {two.name!r} have the same groups: leave one out")
+        if one.axis == two.axis and not (one.coarser(two) or two.coarser(one)):
+            raise Refused(
+                f"recoded axes {one.name!r} and {two.name!r} cut across each other: each group of one must lie inside "
+                f"a group of the other, or make {names[one.axis]!r} two axes"
+            )
+    return tuple(sorted(found, key=lambda each: (each.axis, each.size)))
+
+
+def _one(name: Any, given: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> Recoded:
+    if not isinstance(name, str) or not name.strip() or name in names:
+        raise Refused(f"recoded axes must have names of their own, found {shown(name)}")
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        raise Refused(f"recoded axis {name!r} must be a pair (axis, groups), found {shown(given)}")
+    of, groups = given
+    axis = (
+        names.index(one_of(f"the axis of {name!r}", of, names))
+        if isinstance(of, str)
+        else whole(f"the axis of {name!r}", of, at_least=0, at_most=len(shape) - 1)
+    )
+    numbers: Ints = whole_numbers(f"the groups of {name!r}", groups).ravel()
+    if numbers.size != shape[axis]:
+        raise Refused(
+            f"the groups of {name!r} must name one group for each of {shape[axis]} values, found {numbers.size}"
+        )
+    found = np.unique(numbers)
+    if found[0] != 0 or found[-1] != found.size - 1 or not 2 <= found.size < numbers.size:
+        raise Refused(
+            f"the groups of {name!r} must be two or more, fewer than the values, and numbered from 0 on with none left "
+            "out"
+        )
+    return Recoded(name, axis, tuple(numbers.tolist()))

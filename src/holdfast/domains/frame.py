@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import LARGEST, Refused, one_of, shown
 from holdfast.arrays import Ints
+
+# --- single values as names, where Python and not the engine reads them: the same texts that the engine writes -------
+
+
+def text_of(value: Any) -> str | None:
+    """Write a value: whole numbers without a fraction, nothing for empty texts and missing numbers."""
+    if value is None or value == "" or value != value:  # a number that is none differs from itself
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (float, Decimal)):
+        whole = math.isfinite(value) and -LARGEST <= value <= LARGEST and value == int(value)
+        return str(int(value)) if whole else repr(value) if isinstance(value, float) else format(value, "f")
+    if isinstance(value, datetime):
+        text = value.isoformat(" ")
+        return text.rstrip("0") if value.microsecond and value.tzinfo is None else text
+    if isinstance(value, (bytes, memoryview, dict, list, tuple, set)):
+        raise Refused(
+            f"a column of the records holds values of the type {type(value).__name__}; texts, whole numbers or dates "
+            "are needed"
+        )
+    return value.isoformat() if isinstance(value, date) else str(value)
+
 
 #: Data frames that can be made, in the order in which they are looked for.
 BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
@@ -63,11 +89,11 @@ def nodes_of_frame(
 def _columns_asked(levels: Any, root: Any) -> tuple[str, ...]:
     names = [levels] if isinstance(levels, str) else list(levels)
     if not names or not all(isinstance(name, str) for name in names):
-        raise Refused(f"levels must be a list of at least one column name, found {levels!r}")
+        raise Refused(f"levels must be a list of at least one column name, found {shown(levels)}")
     if len(set(names)) < len(names):
         raise Refused("levels must not name a column twice")
     if root is not None and (not isinstance(root, str) or not root.strip()):
-        raise Refused(f"root must be a text that is not empty or None, found {root!r}")
+        raise Refused(f"root must be a text that is not empty or None, found {shown(root)}")
     if root in names:
         raise Refused(f"root must differ from the levels, but {root!r} is also a level")
     return tuple(names)

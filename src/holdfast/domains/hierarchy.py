@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, array, reals, shown, whole_numbers
+from holdfast.arguments import LARGEST, Frame, Refused, array, reals, shown, whole_numbers
 from holdfast.arrays import Ints, only_read
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
 from holdfast.domains.frame import nodes_of_frame
@@ -52,7 +52,7 @@ class Hierarchy:
 
     @classmethod
     def from_parents(
-        cls, parents: Any, names: Sequence[str] | None = None, levels: Sequence[str] | None = None
+        cls, parents: npt.ArrayLike, names: Sequence[str] | None = None, levels: Sequence[str] | None = None
     ) -> Hierarchy:
         """Build from the parents of nodes, which may stand in any order; one root or several.
 
@@ -85,7 +85,7 @@ class Hierarchy:
         return result
 
     @classmethod
-    def from_frame(cls, frame: Any, levels: Sequence[str], root: str | None = None) -> Hierarchy:
+    def from_frame(cls, frame: Frame, levels: Sequence[str], root: str | None = None) -> Hierarchy:
         """Build from a frame of the public domain: one row per leaf, one column for each level.
 
         A node is known by its whole path, so equal names below different parents are different nodes. Nodes are
@@ -165,12 +165,13 @@ class Hierarchy:
             v = int(self.parents[v])
         return tuple(reversed(labels))
 
-    def find(self, *path: Any) -> int:
+    def find(self, *path: str) -> int:
         """Return the node with this path of labels, root first."""
         if not path:
             raise Refused("find must be given a path of labels from a root down, found none")
         node, among = -1, self.roots
-        for step, label in enumerate(path):
+        steps: list[object] = list(path)
+        for step, label in enumerate(steps):
             labels = {self._label(int(v)): int(v) for v in among}
             if not isinstance(label, str) or label not in labels:
                 near = difflib.get_close_matches(shown(label).strip("'"), labels, n=1)
@@ -200,7 +201,7 @@ class Hierarchy:
         d = self.depth_of_level(level)
         return np.sort(self.order[self.level_start[d] : self.level_start[d + 1]])
 
-    def sum_up(self, leaf_values: Any) -> npt.NDArray[Any]:
+    def sum_up(self, leaf_values: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return every node's sum over the leaves below it, in node order.
 
         leaf_values has shape (leaves,) or (leaves, k), in the order of `leaves`. Whole numbers are added

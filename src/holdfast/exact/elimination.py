@@ -43,7 +43,6 @@ class Elimination:
 
     @property
     def rank(self) -> int:
-        """The number of independent rows."""
         return len(self.steps)
 
     def free(self, after: int | None = None) -> Ints:

@@ -40,11 +40,9 @@ class ExactRows:
         return len(self.sides)
 
     def row(self, i: int) -> list[int]:
-        """The entries of one row."""
         return [int(self.C[i, j]) for j in range(self.C.ncols())]
 
     def slacks(self, point: Sequence[Fraction]) -> list[Fraction]:
-        """What every row has more than it asks for."""
         found = flint.fmpq_mat(self.C) * _column(point)
         return [_fraction(found[i, 0]) - side for i, side in enumerate(self.sides)]
 

@@ -21,12 +21,10 @@ ROUNDED = 1e-9
 
 
 def as_fraction(value: Any) -> Fraction:
-    """Return a number of flint as a fraction."""
     return Fraction(int(value.p), int(value.q)) if isinstance(value, fmpq) else Fraction(int(value))
 
 
 def from_fraction(value: Fraction | int) -> fmpq:
-    """Return a fraction as a number of flint."""
     exact = Fraction(value)
     return fmpq(exact.numerator, exact.denominator)
 
@@ -85,26 +83,22 @@ def _refuse_misread(name: str, doubles: np.ndarray[Any, np.dtype[np.float64]], r
 
 
 def made(rows: Sequence[Sequence[Fraction | int]], columns: int) -> fmpq_mat:
-    """Return the matrix with these rows."""
     if not rows or not columns:
         return fmpq_mat(len(rows), columns)
     return fmpq_mat([[from_fraction(value) for value in row] for row in rows])
 
 
 def identity(n: int) -> fmpq_mat:
-    """Return the identity."""
     return made([[int(i == j) for j in range(n)] for i in range(n)], n)
 
 
 def as_floats(matrix: fmpq_mat) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the nearest doubles."""
     rows, columns = matrix.nrows(), matrix.ncols()
     values = [float(as_fraction(value)) for value in matrix.entries()]
     return np.array(values, dtype=np.float64).reshape(rows, columns)
 
 
 def as_rows(matrix: fmpq_mat) -> list[list[Fraction]]:
-    """Return the rows as lists of fractions."""
     return [[as_fraction(matrix[i, j]) for j in range(matrix.ncols())] for i in range(matrix.nrows())]
 
 

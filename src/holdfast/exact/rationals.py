@@ -66,6 +66,10 @@ def numeric(name: str, values: Any) -> Array:
             result = np.asarray(values, dtype=object)
     except (ValueError, TypeError, OverflowError):
         raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
+    except MemoryError:
+        raise Refused(f"{name} is larger than memory, found {shown(values)}") from None
+    if hasattr(type(values), "nnz"):  # numpy takes a sparse matrix for one object
+        raise Refused(f"{name} must be a plain array of numbers, found {shown(values)}: pass .toarray()")
     if result.dtype.kind not in "iufO":
         raise Refused(f"{name} must hold numbers, found values of type {result.dtype}")
     return result

@@ -50,7 +50,6 @@ class Solutions:
 
     @property
     def free(self) -> int:
-        """The number k of free dimensions."""
         return int(self.directions.ncols())
 
     def at(self, y: fmpq_mat) -> list[fmpq]:

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.arguments import Refused, one_of
-from holdfast.privacy import Guarantee, compose
+from holdfast.arguments import Refused, one_of, shown
+from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
 from holdfast.release.ledger.ledger import Ledger, now
 
@@ -108,7 +108,7 @@ def guarantees_of(event: Mapping[str, Any], neighbours: Neighbours) -> list[Guar
 def _above(event: Mapping[str, Any], name: str) -> float:
     value = event.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise Refused(f"{name} of {event.get('type')} must be a number above 0, found {value!r}")
+        raise Refused(f"{name} of {event.get('type')} must be a number above 0, found {shown(value)}")
     return float(value)
 
 
@@ -158,33 +158,3 @@ def as_dp_event(event: Mapping[str, Any]) -> Any:
     if "event" in fields:
         fields["event"] = as_dp_event(fields["event"])
     return getattr(dp_event, str(event["type"]))(**fields)
-
-
-def from_dp_event(event: Any) -> dict[str, Any]:
-    """An object of dp_accounting as the mapping that files hold."""
-    found: dict[str, Any] = {"type": type(event).__name__}
-    for name in event.__attrs_attrs__:
-        value = getattr(event, name.name)
-        if name.name == "events":
-            value = [from_dp_event(each) for each in value]
-        elif name.name == "event":
-            value = from_dp_event(value)
-        found[name.name] = value
-    return found
-
-
-def cross_checked(event: Mapping[str, Any], kind: str, delta: float) -> tuple[float, float]:
-    """ε at a δ: what holdfast proves for the composed claims, and what dp_accounting's accountant says."""
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import PLDAccountant
-    from dp_accounting.rdp import RdpAccountant
-
-    ours = compose(guarantees_of(event, Neighbours(kind)), delta=delta).epsilon
-    relation = getattr(NeighboringRelation, "ADD_OR_REMOVE_ONE" if kind == "add-remove" else "REPLACE_ONE")
-    made = as_dp_event(event)
-    accountant: Any = PLDAccountant(neighboring_relation=relation)
-    if not accountant.supports(made):
-        accountant = RdpAccountant(neighboring_relation=relation)
-    theirs = accountant.compose(made).get_epsilon(delta)
-    assert ours is not None
-    return float(ours), float(theirs)

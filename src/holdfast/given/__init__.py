@@ -2,9 +2,8 @@
 
 from holdfast.given.choose import Plan, Way, choose, name_of, refuse_tau, ways
 from holdfast.given.prices.bounds import forget
-from holdfast.given.problem import Problem
+from holdfast.given.problem import LARGEST_TAU, LEAST_TAU, TAU, Problem, distance_of
 from holdfast.given.promise import TOO_FAR, default_tau, promise, statement_for
-from holdfast.given.tau import LARGEST_TAU, LEAST_TAU, TAU, distance_of
 
 __all__ = [
     "LARGEST_TAU",

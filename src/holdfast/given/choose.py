@@ -17,6 +17,7 @@ from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.blocks import independent_outputs, split_system
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.evidence import Evidence
+from holdfast.given import union
 from holdfast.given.baselines import metropolis
 from holdfast.given.exact import (
     boxes,
@@ -30,15 +31,9 @@ from holdfast.given.exact import (
     two_rows,
 )
 from holdfast.given.exact.improper import refuse_improper
-from holdfast.given.exact.normal import areas, gaussian, gaussian_tree
-from holdfast.given.near.gibbs import gibbs
-from holdfast.given.near.in_turn import in_turn
-from holdfast.given.near.lines import lines
-from holdfast.given.near.listed import listed
-from holdfast.given.near.two_way import two_way
-from holdfast.given.near.walk import walk
+from holdfast.given.exact.normal import areas, gaussian, gaussian_tree, lattice
+from holdfast.given.near import lines, two_way, walk
 from holdfast.given.problem import Problem, Truth
-from holdfast.given.unions import union
 from holdfast.noise.spread import Spread, joined_spread
 from holdfast.randomness import Stream
 
@@ -81,11 +76,12 @@ WAYS: tuple[ModuleType, ...] = (
     union,
     two_rows,
     enumeration,
+    lattice,
     rejection,
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, listed, in_turn, walk)
+NEAR: tuple[ModuleType, ...] = (lines, two_way, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
@@ -102,7 +98,6 @@ def refuse_tau(method: str | None, tau: float | None) -> None:
 
 
 def name_of(way: Way) -> str:
-    """The name by which a user asks for a way."""
     return way.__name__.rsplit(".", 1)[-1]
 
 
@@ -124,7 +119,6 @@ class Plan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the ways in use."""
         return tuple(sorted({name_of(share.way) for share in self.shares}))
 
     @property
@@ -166,7 +160,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
     refuse_improper(problem)
     union.refuse_overlap(problem)
     # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
-    alone = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
+    alone = next((way for way in candidates if way not in (lattice, rejection, *NEAR) and way.accepts(problem)), None)
     if alone is not None:
         return Plan(problem, (Share(np.arange(problem.law.n), problem, alone),))
     shares = []
@@ -212,10 +206,10 @@ def _no_way(problem: Problem, method: str | None) -> str:
         where = f"where the output at position {held} has a bound but is not measured"
         return f"{asked} {law} noise {where}: measure it or drop its bound"
     if problem.law.integer and hierarchy.too_wide(problem):
-        return (
-            f"{asked} {law} noise that is so wide on so many outputs within bounds: use a larger epsilon or onto(...)"
-        )
+        return f"{asked} {law} noise that is so wide on so many outputs: use a larger epsilon or onto(...)"
     if None in problem.law.laws:
         what += " with outputs that are not measured"
-    remedy = "use other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
+    remedy = (
+        "use onto(...), other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
+    )
     return f"{asked} {law} noise given {what}: {remedy}"

@@ -13,13 +13,10 @@ from scipy import sparse
 from holdfast.constraints import System
 from holdfast.evidence import Evidence
 from holdfast.given.prices.bounds import box_price, tree_price
-from holdfast.given.prices.exchanges import exchange_price
-from holdfast.given.prices.lines import line_price, lines_price
+from holdfast.given.prices.lines import least_price
 from holdfast.given.prices.orders import order_price
-from holdfast.given.prices.rows import row_price
-from holdfast.given.prices.slacks import slack_price
 from holdfast.given.prices.unions import union_price
-from holdfast.given.tau import PRICE, TAU, distance_of, needed_tau
+from holdfast.given.problem import PRICE, TAU, distance_of, needed_tau
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import never_lowered
 from holdfast.privacy.composition import THESE_RECORDS_ONLY
@@ -38,16 +35,7 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 #: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
-PRICES = (
-    box_price,
-    line_price,
-    tree_price,
-    row_price,
-    order_price,
-    exchange_price,
-    slack_price,
-    lines_price,
-)
+PRICES = (box_price, tree_price, order_price, least_price)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
@@ -74,7 +62,8 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs.
     """
     found = _promise(base, system)
-    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+    unknown = next((each.words for each in evidence if each.distance >= 1), TOO_FAR)
+    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or unknown)
 
 
 def default_tau(base: Additive, system: System) -> float:

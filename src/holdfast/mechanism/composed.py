@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused
+from holdfast.arguments import LARGEST, Number, Refused
 from holdfast.constraints import System
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
@@ -26,11 +26,11 @@ from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Guarantee
 from holdfast.privacy import compose as compose_statements
 from holdfast.privacy.composition import DIFFERENT_FIGURES, THESE_RECORDS_ONLY
-from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published
+from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published, same_for
 from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
 from holdfast.queries.weights import Weights
 
-AnyMechanism = Mechanism | Mixture | Projected
+SomeMechanism = Mechanism | Mixture | Projected
 MECHANISMS = (Mechanism, Mixture, Projected)
 
 #: Cells up to which it is worked out which outputs the figures of all parts determine by addition and subtraction.
@@ -50,7 +50,7 @@ class _Part:
     """A mechanism, what must hold in it, and where its outputs are among those of all parts."""
 
     name: str
-    mechanism: AnyMechanism
+    mechanism: SomeMechanism
     system: System | None
     outputs: slice
 
@@ -63,7 +63,6 @@ class _Part:
 
     @property
     def structural(self) -> sparse.csr_array:
-        """What all data obey."""
         if self.system is None:
             return self.rows
         return sparse.csr_array(self.system.null_space(invariants=False).rows)
@@ -105,18 +104,15 @@ class Composition(Guarantee):
 
     @classmethod
     def of(cls, statements: Sequence[Guarantee]) -> Composition:
-        """Make the first statement one that knows the others."""
         first = cls(**{each.name: getattr(statements[0], each.name) for each in fields(Guarantee)})
         object.__setattr__(first, "_others", tuple(statements[1:]))
         return first
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds."""
         return (self, *self.__dict__.get("_others", ()))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as a statement."""
         if not isinstance(other, Guarantee):
             return NotImplemented
         return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(Guarantee))
@@ -125,7 +121,7 @@ class Composition(Guarantee):
 
 
 def compose(
-    parts: Iterable[Guarantee] | Iterable[AnyMechanism], *, epsilon: Any = None, delta: Any = None
+    parts: Iterable[Guarantee] | Iterable[SomeMechanism], *, epsilon: Number | None = None, delta: Number | None = None
 ) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
@@ -172,7 +168,7 @@ def compose(
     return Composition.of([*together, *everywhere])
 
 
-def _for_all_neighbours(mechanisms: Sequence[AnyMechanism], epsilon: Any, delta: Any) -> list[Guarantee]:
+def _for_all_neighbours(mechanisms: Sequence[SomeMechanism], epsilon: Any, delta: Any) -> list[Guarantee]:
     """The sum of the parts' statements about all neighbours; nothing where a part makes none, or they have no sum."""
     found = [
         next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
@@ -187,7 +183,7 @@ def _for_all_neighbours(mechanisms: Sequence[AnyMechanism], epsilon: Any, delta:
         return []
 
 
-def _joint(mechanisms: list[AnyMechanism]) -> tuple[list[_Part], Query] | None:
+def _joint(mechanisms: list[SomeMechanism]) -> tuple[list[_Part], Query] | None:
     """The parts and the query of all their outputs; None where their own statements say it all."""
     systems = [each.held for each in mechanisms]
     if len(mechanisms) == 1 or not any(system is not None for system in systems):
@@ -216,8 +212,7 @@ def _joint(mechanisms: list[AnyMechanism]) -> tuple[list[_Part], Query] | None:
     return [_Part(*each) for each in zip(names, mechanisms, systems, outputs, strict=True)], query
 
 
-def _relations(mechanism: AnyMechanism) -> set[Neighbours]:
-    """For which neighbours it was made."""
+def _relations(mechanism: SomeMechanism) -> set[Neighbours]:
     if isinstance(mechanism, Mixture):
         return {part.base.neighbours for part in mechanism.parts}
     return {mechanism.claimed.neighbours if isinstance(mechanism, Projected) else mechanism.base.neighbours}
@@ -284,8 +279,7 @@ def _given_away(parts: list[_Part], query: Query, moves: Moves) -> list[str]:
         words += _names(query, together, "determined by the exact figures of all parts together, by none alone")
         structural = [sparse.csr_array(part.structural @ part.mechanism.query.columns) for part in parts]
         frozen &= ~together & ~_determined(query, structural)
-    few = f"no allowed change of up to {moves.records} record{'s' * (moves.records > 1)} alters this"
-    return words + _names(query, frozen, few)
+    return words + _names(query, frozen, same_for(moves.records))
 
 
 def _determined(query: Query, rows: list[sparse.csr_array]) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
+from holdfast.arguments import Number, Refused, one_of, positive, probability, rational, reals, shown
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism.checking import a_query, equalities
@@ -73,12 +73,10 @@ class OnSubspace:
         return f"{self.form.name} noise on {self.base.query!r}, for {self.constraint}"
 
     def over(self, base: Additive) -> OnSubspace:
-        """The same for rescaled noise."""
         return replace(self, base=base)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is drawn."""
         return (self.form.name,)
 
     @property
@@ -124,11 +122,9 @@ class OnSubspace:
         return promise(base, self.form, self.system)
 
     def spread(self) -> Spread | None:
-        """The law of the errors."""
         return self.form.spread().times(self.scale)
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the noise."""
         del truth
         return self.form.draw(size, stream) * self.scale
 
@@ -164,7 +160,6 @@ class OnLattice(OnSubspace):
         return lattice_promise(base, self.drawn, self.system)
 
     def spread(self) -> Spread | None:
-        """The law of the errors."""
         return self.drawn.spread()
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
@@ -178,13 +173,13 @@ def extend(
     constraint: Constraint,
     *,
     law: str = "optimal",
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
     neighbours: str | Neighbours = "add-remove",
     integer: bool = False,
-    weights: Any = None,
-    basis: Any = None,
+    weights: npt.ArrayLike | None = None,
+    basis: npt.ArrayLike | None = None,
     calibration: str | None = None,
 ) -> Mechanism:
     """Noise made for exact figures, by (epsilon, delta) or rho for Gaussian laws and by epsilon for the others.
@@ -219,7 +214,7 @@ def extend(
     system = equalities("extend()", a_query(query), constraint)
     relation = Neighbours.of(neighbours)
     if not isinstance(integer, (bool, np.bool_)):
-        raise Refused(f"integer must be True or False, found {integer!r}")
+        raise Refused(f"integer must be True or False, found {shown(integer)}")
     costs = None if weights is None else above_zero(weights, query.n)
     if costs is not None and law != "optimal":
         raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
@@ -267,7 +262,8 @@ def _whole(
             )
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    if spherical and is_near and all(each.of_the_law for each in given.source.evidence):
+    otherwise_drawn = is_near and "lattice" not in given.method  # the same lattice law has a ρ of its own, in fractions
+    if spherical and otherwise_drawn and all(each.of_the_law for each in given.source.evidence):
         return _meeting(given, budget)
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
@@ -320,7 +316,6 @@ def _on_lattice(
 
 
 def _one_total(system: System) -> bool:
-    """Whether the only equality is the sum of all outputs."""
     space = system.null_space()
     return space.rank == 1 and space.rows.nnz == space.n and bool((space.rows.data == space.rows.data[0]).all())
 
@@ -350,7 +345,6 @@ def _made(
 
 
 def _basis(basis: Any, n: int, law: str, integer: bool) -> npt.NDArray[np.float64]:
-    """Read a basis of N."""
     if law != "laplace" or integer:
         raise Refused(f"basis says how real Laplace noise lies on N: use law='laplace', found law={law!r}")
     found = reals("basis", basis)

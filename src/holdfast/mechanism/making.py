@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from holdfast.arguments import Refused
+from holdfast.arguments import ByLevel, Number, Numbers, Refused
 from holdfast.mechanism.checking import a_query
 from holdfast.mechanism.correlated.residuals import on_residuals
 from holdfast.mechanism.mechanism import Mechanism
@@ -17,11 +14,11 @@ from holdfast.queries import Neighbours, Query
 def laplace(
     query: Query,
     *,
-    epsilon: Any = None,
-    scale: Any = None,
+    epsilon: Number | None = None,
+    scale: Number | Numbers | ByLevel | None = None,
     neighbours: str | Neighbours = "add-remove",
     integer: bool = True,
-    shares: Mapping[Any, Any] | None = None,
+    shares: ByLevel | None = None,
 ) -> Mechanism:
     """Laplace noise for a query, by exactly one of epsilon and scale.
 
@@ -51,13 +48,13 @@ def laplace(
 def gaussian(
     query: Query,
     *,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    scale: Any = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    scale: Number | Numbers | ByLevel | None = None,
     neighbours: str | Neighbours = "add-remove",
     integer: bool = True,
-    shares: Mapping[Any, Any] | None = None,
+    shares: ByLevel | None = None,
     calibration: str | None = None,
     residuals: bool = False,
 ) -> Mechanism:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast import given as revision
 from holdfast import onto as update
-from holdfast.arguments import Refused, one_of, positive, whole
+from holdfast.arguments import Amount, Refused, one_of, positive, whole
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism import calibrating, checking, moving
@@ -31,7 +31,7 @@ from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.protection import Protection, columns_of, protection
 from holdfast.privacy.rounding import inward
 from holdfast.queries import Neighbours, Query
-from holdfast.queries.together.together import Column
+from holdfast.queries.co_changes.by_column import Column
 from holdfast.randomness import Stream
 
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
@@ -66,21 +66,20 @@ class Mechanism(Promising):
         """What is asked."""
         return self.base.query
 
-    def given(self, constraint: Constraint, method: str | None = None, tau: Any = None) -> Mechanism:
+    def given(self, constraint: Constraint, method: str | None = None, tau: Amount = None) -> Mechanism:
         """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
 
         `method`: None is the best way that is known. `tau`: how near draws must come to the law, in total variation,
         where no way is known to draw from it exactly; that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and
-        less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
+        less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §3).
         """
         joint = self._asked_besides(constraint, moved=False)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
             one_of("method", method, [revision.name_of(way) for way in revision.ways()])
-        asked = _tau(tau)
-        if asked is None and isinstance(self.source, Conditioned):
-            asked = self.source.tau
+        before = self.source.tau if isinstance(self.source, Conditioned) else None
+        asked = before if tau is None else _tau(tau)
         revision.refuse_tau(method, asked)
         system = checking.written_out(joint, self.base)
         return replace(self, source=Conditioned(self.base, joint, system, method, asked))
@@ -89,7 +88,7 @@ class Mechanism(Promising):
         self,
         constraint: Constraint,
         norm: str = "l2",
-        weights: Any = "noise",
+        weights: Literal["noise"] | npt.ArrayLike | None = "noise",
         integer: bool | None = None,
         method: str | None = None,
     ) -> Mechanism:
@@ -112,7 +111,7 @@ class Mechanism(Promising):
         return constraint if self.asked is None else self.asked & constraint
 
     def calibrated(
-        self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None
+        self, epsilon: Amount = None, delta: Amount = None, rho: Amount = None, scope: str | None = None
     ) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
 
@@ -152,12 +151,13 @@ class Mechanism(Promising):
         _ = self.source.names  # refused where no way to draw is known
         return Evidence.joined(self.source.evidence)
 
-    def about(self, records: Any) -> Guarantee | None:
+    def about(self, records: int, kind: str | None = None) -> Guarantee | None:
         """The statement about changes of at least so many records together; None where none holds.
 
         Of those that share the exact figures, where there are such: all allowed changes of at most so many records.
+        `kind`: of other neighbours than the noise was made for.
         """
-        relation = Neighbours(self.base.neighbours.kind, whole("records", records, at_least=1))
+        relation = Neighbours(kind or self.base.neighbours.kind, whole("records", records, at_least=1))
         try:
             found = self._promised(relation)
         except Refused:
@@ -206,20 +206,20 @@ class Mechanism(Promising):
             raise Refused(DATA_DEPENDENT)
         return self._spread.standard_errors * float(self.base.unit)
 
-    def image(self, noisy: Any, ties: Any = 0) -> npt.NDArray[Any]:
+    def image(self, noisy: npt.ArrayLike, ties: npt.ArrayLike = 0) -> npt.NDArray[Any]:
         """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n).
 
         `ties`: the coin of 64 bits that decides between equally near whole tables, as a release publishes it.
         """
         return moving.image(self.moves, self.query, noisy, ties, whole_numbers=self.base.law.integer)
 
-    def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
+    def simulate(self, truth: npt.ArrayLike, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """The values of `size` releases of `truth`, independent, by `rng`, (size, n): for studies; no promise."""
         count = checking.how_many(size, self.query.n)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         return self._moved(self._noisy(checked, count, stream), checked, stream)
 
-    def release(self, truth: Any, rng: Stream | None = None) -> Release:
+    def release(self, truth: npt.ArrayLike, rng: Stream | None = None) -> Release:
         """Release one table of `truth`, checked again before it leaves; `rng=None` is the secure stream.
 
         Law: the one the verbs describe. Guarantee: `guarantees`; refused when no statement holds.
@@ -237,7 +237,7 @@ class Mechanism(Promising):
         shown = (self.query.in_units(values), checking.drawn_from(stream, statements), self.query, self.method)
         return Release(*shown, self.error_bars, measurements, evidence if free else None, coin)
 
-    def checked(self, truth: Any) -> npt.NDArray[Any]:
+    def checked(self, truth: npt.ArrayLike) -> npt.NDArray[Any]:
         """The confidential answer in steps; a refusal names a row or a position, never a value."""
         for move in self.moves:
             _ = move.way  # what no point can satisfy is refused before data is looked at

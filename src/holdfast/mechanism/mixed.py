@@ -17,15 +17,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, positive, whole
+from holdfast.arguments import Number, Refused, positive, whole
 from holdfast.constraints import Constraint, System
 from holdfast.mechanism.checking import chosen_stream, drawn_from
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.release import Release
-from holdfast.noise.draws.comparison import Comparison
-from holdfast.noise.draws.finite import FiniteLaw
+from holdfast.noise.draws.comparison import Comparison, FiniteLaw
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, published, sharing
@@ -44,8 +43,9 @@ class Mixture(Promising):
 
     Example:
         >>> import holdfast as hf
+        >>> from holdfast.mechanism import mixture
         >>> cells = hf.histogram(2)
-        >>> hf.mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.5, 0.5]).guarantee.epsilon
+        >>> mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.5, 0.5]).guarantee.epsilon
         2.0
     """
 
@@ -65,7 +65,7 @@ class Mixture(Promising):
         """Belief update: every part is moved onto the constraint, as `Mechanism.onto` says."""
         return replace(self, parts=tuple(part.onto(constraint, **how) for part in self.parts))
 
-    def given(self, *_constraint: Any, **_how: Any) -> NoReturn:
+    def given(self, *_constraint: object, **_how: Any) -> NoReturn:
         """Belief revision would weigh the parts by the data; refused."""
         raise Refused("given() on a mixture would weigh its parts by the data: condition each part, then mix them")
 
@@ -129,7 +129,7 @@ class Mixture(Promising):
         """Draw the noise, (size, n), from `rng`, where its law does not depend on the data; refused otherwise."""
         return self._drawn(size, rng, lambda part, count, stream: part.noise(count, stream))
 
-    def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
+    def simulate(self, truth: npt.ArrayLike, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """The values of `size` independent releases of `truth` by `rng`, (size, n); they promise nothing."""
         return self._drawn(size, rng, lambda part, count, stream: part.simulate(truth, count, stream))
 
@@ -140,7 +140,7 @@ class Mixture(Promising):
             raise Refused(DATA_DEPENDENT)
         return found.standard_errors
 
-    def release(self, truth: Any, rng: Stream | None = None) -> Release:
+    def release(self, truth: npt.ArrayLike, rng: Stream | None = None) -> Release:
         """Release one table of `truth` by one part; refused when no statement holds. `rng=None`: the secure stream."""
         statements = (self.guarantee, *self.guarantees[1:])
         for part in self.parts:
@@ -203,7 +203,7 @@ def _for_all(part: Mechanism) -> Guarantee:
     return next((each for each in part.guarantees if each.scope == "all" and not each.void), part.guarantee)
 
 
-def mixture(mechanisms: Iterable[Mechanism], weights: Sequence[Any]) -> Mixture:
+def mixture(mechanisms: Iterable[Mechanism], weights: Sequence[Number]) -> Mixture:
     """One of several mechanisms for one query, chosen with these fixed probabilities, before the data is looked at.
 
     Args:
@@ -219,7 +219,7 @@ def mixture(mechanisms: Iterable[Mechanism], weights: Sequence[Any]) -> Mixture:
     Example:
         >>> import holdfast as hf
         >>> cells = hf.histogram(2)
-        >>> mixed = hf.mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.75, 0.25])
+        >>> mixed = mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.75, 0.25])
         >>> mixed.guarantee.epsilon
         2.0
     """

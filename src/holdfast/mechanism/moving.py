@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import onto as update
-from holdfast.arguments import Refused, known, one_of, reals, whole
+from holdfast.arguments import Refused, known, one_of, reals, shown, whole
 from holdfast.constraints import Constraint, revealed
 from holdfast.evidence import Evidence
 from holdfast.mechanism.checking import written_out
@@ -43,7 +43,6 @@ class Move:
         return known(update.choose(self.problem, self.method))
 
     def promise(self, base: Additive, before: Promise) -> Promise:
-        """What holds after the move."""
         return update.promise(base, before, self.problem, new_invariants=self.new_invariants)
 
 
@@ -66,7 +65,7 @@ def move_onto(
     if integer is None:
         integer = whole_so_far and not joint.has_invariants
     elif not isinstance(integer, (bool, np.bool_)):
-        raise Refused(f"integer must be True, False or None, found {integer!r}")
+        raise Refused(f"integer must be True, False or None, found {shown(integer)}")
     if integer and not base.law.integer:
         raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
     if integer and not whole_so_far:

@@ -17,7 +17,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat
 from scipy import sparse
 
-from holdfast.arguments import Refused, shown
+from holdfast.arguments import Matrix, Refused, shown
 from holdfast.constraints import NullSpace, System
 from holdfast.constraints.system.rows import products
 from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
@@ -25,6 +25,7 @@ from holdfast.exact.rational_matrices import from_fraction
 from holdfast.exact.rationals import read_matrix
 from holdfast.given.promise import weakened
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mixed import Mixture
 from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Additive, Guarantee
 from holdfast.privacy.assumptions import assumptions
@@ -46,7 +47,9 @@ UNKNOWN = (
 STILL = "no neighbour changes the part of the output in this subspace, so there is nothing to say about it"
 
 
-def within(mechanism: Any, V: Any = None, *, normals: Any = None) -> Guarantee:
+def within(
+    mechanism: Mechanism | Mixture | Projected, V: Matrix | None = None, *, normals: Matrix | None = None
+) -> Guarantee:
     """Return what holds, for all neighbours, about the part of a release in the subspace that the rows of V span.
 
     Args:
@@ -62,8 +65,9 @@ def within(mechanism: Any, V: Any = None, *, normals: Any = None) -> Guarantee:
 
     Example:
         >>> import holdfast as hf
+        >>> from holdfast.mechanism import within
         >>> cells = hf.gaussian(hf.histogram(2), rho=0.5, integer=False)
-        >>> round(hf.within(cells, [[1, 1]]).rho, 6)  # half of it shows in the sum
+        >>> round(within(cells, [[1, 1]]).rho, 6)  # half of it shows in the sum
         0.25
     """
     if not isinstance(mechanism, (Mechanism, Projected)):

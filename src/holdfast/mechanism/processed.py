@@ -73,7 +73,6 @@ class ProcessedRelease:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best statement that holds."""
         return self.guarantees[0]
 
 
@@ -99,7 +98,6 @@ class Processed:
 
     @property
     def query(self) -> Query:
-        """What was asked before the function."""
         found: Query = self.source.query
         return found
 
@@ -117,27 +115,26 @@ class Processed:
         return self.guarantees[0]
 
     def then(self, function: Callable[[Any], Any], name: str) -> Processed:
-        """Apply one more function, to what this one returns."""
         return then(self, function, name)
 
     def calibrated(self, **budget: Any) -> Processed:
         """The same function of the mechanism with its noise rescaled, as `Mechanism.calibrated` says."""
         return replace(self, source=self.source.calibrated(**budget))
 
-    def given(self, *_: Any, **__: Any) -> NoReturn:
+    def given(self, *_: object, **__: Any) -> NoReturn:
         """Refuse: the values are no longer answers to the query."""
         raise Refused(NO_VERBS)
 
-    def onto(self, *_: Any, **__: Any) -> NoReturn:
+    def onto(self, *_: object, **__: Any) -> NoReturn:
         """Refuse: the values are no longer answers to the query."""
         raise Refused(NO_VERBS)
 
-    def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> list[Any]:
+    def simulate(self, truth: npt.ArrayLike, size: int, rng: Stream | None = None) -> list[Any]:
         """The results of `size` independent releases of this truth: for planning, tests and studies."""
         drawn = self.source.simulate(truth, size) if rng is None else self.source.simulate(truth, size, rng)
         return [self.function(values) for values in drawn]
 
-    def release(self, truth: Any, rng: Stream | None = None) -> ProcessedRelease:
+    def release(self, truth: npt.ArrayLike, rng: Stream | None = None) -> ProcessedRelease:
         """Release once, and give the function's result with the statements; refused when no statement holds."""
         _ = self.guarantee
         made: Release | ProcessedRelease

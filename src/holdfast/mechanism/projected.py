@@ -51,8 +51,9 @@ class Projected(Promising):
 
     Example:
         >>> import holdfast as hf
+        >>> from holdfast.mechanism import project
         >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
-        >>> made = hf.project(lambda truth: truth, hf.histogram(2), hf.invariant([[1, 1]]), guarantee=claim)
+        >>> made = project(lambda truth: truth, hf.histogram(2), hf.invariant([[1, 1]]), guarantee=claim)
         >>> made.guarantee.scope
         'subspace'
     """
@@ -105,17 +106,17 @@ class Projected(Promising):
         """The claim, for those changes of so many records that keep every exact figure."""
         return for_all_changes(self.guarantees, moves.neighbours, **words)
 
-    def simulate(self, truth: Any, size: int) -> npt.NDArray[np.float64]:
+    def simulate(self, truth: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
         """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies."""
         checked = self._truth(truth)
         return np.stack([self._values(checked) for _ in range(whole("size", size, at_least=1))])
 
-    def release(self, truth: Any) -> Release:
+    def release(self, truth: npt.ArrayLike) -> Release:
         """Ask the mechanism once for `truth` and release its projected answer; the law of its errors is not known."""
         values = self._values(self._truth(truth))
         return Release(values, self.guarantees, self.query, "projection of a mechanism of your own", _unknown)
 
-    def _truth(self, truth: Any) -> npt.NDArray[np.float64]:
+    def _truth(self, truth: npt.ArrayLike) -> npt.NDArray[np.float64]:
         checked = reals("truth", truth, (self.query.n,))
         refuse_violated(checked, [self.system], Fraction(1))
         return checked
@@ -166,7 +167,11 @@ def _unknown(*_: Any) -> None:
 
 
 def project(
-    answer: Callable[[npt.NDArray[np.float64]], Any], query: Query, constraint: Constraint, *, guarantee: Guarantee
+    answer: Callable[[npt.NDArray[np.float64]], npt.ArrayLike],
+    query: Query,
+    constraint: Constraint,
+    *,
+    guarantee: Guarantee,
 ) -> Projected:
     """Make exact figures hold in the answers of a private mechanism of your own (SDP Thm 10).
 
@@ -187,7 +192,7 @@ def project(
         >>> noise = np.random.default_rng(1)
         >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
         >>> total = hf.invariant([1, 1, 1])
-        >>> made = hf.project(lambda truth: truth + noise.laplace(size=3), hf.histogram(3), total, guarantee=claim)
+        >>> made = project(lambda truth: truth + noise.laplace(size=3), hf.histogram(3), total, guarantee=claim)
         >>> round(float(made.release([5, 0, 7]).values.sum()), 9)
         12.0
     """

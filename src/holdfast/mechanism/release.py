@@ -140,7 +140,7 @@ class Release:
         assert self.error_bars is not None
         return self.error_bars.interval(confidence)
 
-    def estimate(self, weights: Any) -> Estimate:
+    def estimate(self, weights: npt.ArrayLike) -> Estimate:
         """Estimate a sum of the table's values, with one number of `weights` for each."""
         checked = reals("weights", weights, (self.values.size,))
         value = float(checked @ self.values)

@@ -89,7 +89,6 @@ def refuse_second_law(source: Source, constraint: Constraint, *, moved: bool) ->
 
 
 def of_neighbours(base: Additive, neighbours: Neighbours | None) -> Additive:
-    """The same noise for other neighbours."""
     return base if neighbours is None else replace(base, neighbours=neighbours)
 
 
@@ -114,7 +113,6 @@ class Plain:
         return f"{'integer' if law.integer else 'continuous'} {law.kind.capitalize()} noise on {self.base.query!r}"
 
     def over(self, base: Additive) -> Plain:
-        """The same for rescaled noise."""
         return Plain(base)
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
@@ -133,7 +131,6 @@ class Plain:
         return Promise((of_neighbours(self.base, neighbours).statement(),), is_base=True)
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
-        """The statement about some changes."""
         return self.base.statement(_differences(self.base, differences), **words)
 
 
@@ -157,7 +154,6 @@ class Conditioned:
         return f"{Plain(self.base)}, given {self.constraint}{within}"
 
     def over(self, base: Additive) -> Conditioned:
-        """The same for rescaled noise."""
         return replace(self, base=base)
 
     @cached_property
@@ -179,7 +175,6 @@ class Conditioned:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the ways in use."""
         return self.plan.names
 
     @property
@@ -196,7 +191,6 @@ class Conditioned:
             return ()
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw noise with which the truth keeps what must hold."""
         revision.forget(self.system)
         return self.plan.draw(truth, size, stream)
 

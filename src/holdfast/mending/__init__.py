@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING
 from holdfast.rooms import on_demand
 
 if TYPE_CHECKING:
+    from holdfast.mending.laws import ReconciledLaws, reconcile_laws
     from holdfast.mending.mended import Contradiction, Mended
     from holdfast.mending.verb import mend
 
-__getattr__ = on_demand(__name__, {"verb": ("mend",), "mended": ("Contradiction", "Mended")})
+__getattr__ = on_demand(
+    __name__,
+    {"verb": ("mend",), "mended": ("Contradiction", "Mended"), "laws": ("ReconciledLaws", "reconcile_laws")},
+)
 
-__all__ = ["Contradiction", "Mended", "mend"]
+__all__ = ["Contradiction", "Mended", "ReconciledLaws", "mend", "reconcile_laws"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST, Refused, one_of, positive, reals, whole
 from holdfast.arrays import Array, Bools, Floats, Ints
-from holdfast.mending.reading import tables
+from holdfast.mending.published import columns_of
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Stream
 
@@ -185,7 +185,7 @@ def _perturbations(given: Any) -> list[tuple[Ints, Floats]]:
         noise, chances = list(given), list(given.values())
         counts = [0] * len(noise)
     else:
-        columns = {name.strip().lower(): found for name, found in tables.columns_of(_path(given)).items()}
+        columns = {name.strip().lower(): found for name, found in columns_of(_path(given)).items()}
         if "p" not in columns or not ({"v", "j"} & set(columns)):
             raise Refused("a cell-key distribution must have columns p and v (or i and j), or map noise to probability")
         chances = [_as_number(x, "p") for x in columns["p"].tolist()]

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused
+from holdfast.arguments import LARGEST, Number, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mending import telling
-from holdfast.mending.figures import Figures
-from holdfast.mending.hold import Held
+from holdfast.mending.figures import Figures, Held
 from holdfast.pictures import Picture
 
 #: Contradictions that are listed one by one.
@@ -36,7 +35,6 @@ class Contradiction:
 
     @property
     def gap(self) -> float:
-        """By how much the figure exceeds the sum."""
         return self.published - self.sum
 
     def __str__(self) -> str:
@@ -67,8 +65,9 @@ class Mended:
 
     Example:
         >>> import holdfast as hf
+        >>> from holdfast.mending import Mended
         >>> mended = hf.mend({"zone": ["Total", "A", "B"], "count": [10, 4, 5]}, "consistent")
-        >>> isinstance(mended, hf.Mended)
+        >>> isinstance(mended, Mended)
         True
     """
 
@@ -148,12 +147,10 @@ class Mended:
 
     @property
     def sums(self) -> int:
-        """How many sums of published figures were looked at."""
         return sum(owners.size for _, owners, _ in self._gaps)
 
     @property
     def contradicted(self) -> int:
-        """How many of them did not hold."""
         return sum(int((gaps != 0).sum()) for _, _, gaps in self._gaps)
 
     @cached_property
@@ -181,7 +178,7 @@ class Mended:
         """What was read from the labels, or said, of each column."""
         return tuple(each.words for each in self.figures.classifications)
 
-    def interval(self, confidence: Any = 0.95) -> Floats:
+    def interval(self, confidence: Number = 0.95) -> Floats:
         """Ends, (n, 2), that hold each true figure with a probability of `confidence` or more, by the stated law.
 
         Of uniform, cell-key and rounded figures the ends are certain where no smaller ones are known; of Gaussian and
@@ -201,7 +198,7 @@ class Mended:
             return np.zeros(0, dtype=bool)
         return np.asarray(self.ranges[0][self.filled] == self.ranges[1][self.filled])
 
-    def columns(self, confidence: Any = 0.95) -> dict[str, Any]:
+    def columns(self, confidence: Number = 0.95) -> dict[str, Any]:
         """The mended table as columns: labels, the figure, what was published, the move, the state, ends."""
         found: dict[str, Any] = {}
         for column, (name, each) in enumerate(zip(self.figures.names, self.figures.classifications, strict=True)):
@@ -235,7 +232,7 @@ class Mended:
             side[self.filled] = np.where(np.abs(found) >= LARGEST, sign, found * float(self.unit))
         return ends[0], ends[1]
 
-    def frame(self, backend: str | None = None, confidence: Any = 0.95) -> Any:
+    def frame(self, backend: str | None = None, confidence: Number = 0.95) -> Any:
         """The table as a frame of `backend` (polars, pandas, pyarrow), a row for each figure; ends of `confidence`."""
         return frame_of(self.columns(confidence), backend)
 
@@ -249,7 +246,7 @@ class Mended:
 
     def write(self, folder: str | Path) -> Path:
         """Write table.csv, its description datapackage.json and report.html into a new folder."""
-        from holdfast.mending.writing import write
+        from holdfast.mending.telling import write
 
         return write(self, Path(folder))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,79 @@ from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.disclosure.figures import CellRows
 from holdfast.disclosure.programs import ranges as program_ranges
+from holdfast.domains import Hierarchy
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_downwards, bound_upwards
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.mending.areas import MOST_PATHS, as_areas
+from holdfast.mending.classifications import Classification
 from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
 from holdfast.noise.spread import FEWEST, Spread, independent_spread, simulated_quantiles
 from holdfast.onto.ways import areas
 from holdfast.onto.ways.areas import MOST_EXACT
+from holdfast.queries import counts
 from holdfast.randomness import seeded
+
+# --- large crossed tables as areas with margins: one hierarchy, and other columns of one total each ------------------
+# Such a table is what `counts(tree, by=shape, keep=all margins)` answers, in another order, and `onto` has a way for it
+# that takes millions of figures.
+
+#: Figures up to which the nearest crossed table is found by paths on a network, where the sums are one.
+MOST_PATHS = 30_000
+
+
+def as_areas(figures: Figures) -> tuple[Any, Ints] | None:
+    """The query that a table answers, and for each of its outputs the figure it is; None where it is no such table."""
+    crossed = [column for column, each in enumerate(figures.classifications) if each.sums]
+    if not figures.complete or len(crossed) < 2 or len(crossed) < len(figures.names):
+        return None
+    trees = figures.classifications
+    if any(len(each.parents) != 1 for each in trees) or figures.n != int(np.prod([float(each.n) for each in trees])):
+        return None
+    tree = max(crossed, key=lambda column: trees[column].n)
+    others = [column for column in crossed if column != tree]
+    if any(_root(trees[column]) is None for column in others):
+        return None
+    shape = tuple(trees[column].n - 1 for column in others)
+    keep = [axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size)]
+    query = counts(Hierarchy.from_parents(trees[tree].parents[0]), by=shape, keep=keep)
+    if query.n != figures.n:
+        return None
+    return query, _order(figures, tree, others, keep)
+
+
+def _root(each: Classification) -> int | None:
+    """The label that all others add to; None where there are several levels or totals."""
+    (above,) = each.parents
+    roots = np.flatnonzero(above < 0)
+    return int(roots[0]) if roots.size == 1 and (np.delete(above, roots[0]) == roots[0]).all() else None
+
+
+def _order(figures: Figures, tree: int, others: list[int], keep: list[tuple[int, ...]]) -> Ints:
+    """For each output of the query the figure it is: nodes in order, in each its margins, in C order inside."""
+    axes = []
+    for column in others:
+        label, root = figures.places[:, column], _root(figures.classifications[column])
+        assert root is not None
+        axes.append(np.where(label == root, -1, label - (label > root)))
+    sizes = [figures.classifications[column].n - 1 for column in others]
+    each_node = int(np.prod([size + 1 for size in sizes]))
+    output = figures.places[:, tree] * each_node
+    start = 0
+    for margin in keep:
+        inside = np.ones(figures.n, dtype=bool)
+        at = np.zeros(figures.n, dtype=np.int64)
+        for axis, coordinate in enumerate(axes):
+            inside &= (coordinate >= 0) == (axis in margin)
+        for axis in margin:
+            at = at * sizes[axis] + axes[axis]
+        output[inside] += start + at[inside]
+        start += int(np.prod([sizes[axis] for axis in margin]))
+    order = np.empty(figures.n, dtype=np.int64)
+    order[output] = np.arange(figures.n)
+    return order
+
 
 #: A missing figure counts by this share of the published one that counts least: enough to decide where nothing else
 #: does, too little to move a published figure.

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused, one_of, positive
+from holdfast.arguments import LARGEST, Frame, Number, Refused, one_of, positive
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.mending.classifications import Classification, Column, derived, flat, nested_groups, paths
 from holdfast.mending.errors import Stated, column_of, stated
-from holdfast.mending.figures import Figures, placed_figures
-from holdfast.mending.hold import Held, read_hold, together
+from holdfast.mending.figures import Figures, Held, placed_figures, read_hold, together
 from holdfast.mending.mended import Mended
 from holdfast.mending.moving import error_bars, filled_ranges, guessed, limits, nearest
-from holdfast.mending.reading import argus
-from holdfast.mending.reading.classification import Classification, flat
-from holdfast.mending.reading.domain import placed, read_domain
-from holdfast.mending.reading.labels import Column, derived, nested_groups, paths
-from holdfast.mending.reading.tables import Published, read_table
+from holdfast.mending.published import Published, argus_hierarchies, placed, read_domain, read_table
 
 NORMS = ("l2", "l1")
 #: Figures with up to so many decimals are mended in steps of the last one.
@@ -30,14 +27,14 @@ DECIMALS = 3
 
 
 def mend(
-    frame: Any,
-    hold: Any,
-    errors: Any = None,
+    frame: Frame | str | PathLike[str],
+    hold: Iterable[object],
+    errors: Mapping[str, Number] | str | None = None,
     *,
-    domain: Any = None,
+    domain: Frame | str | PathLike[str] | None = None,
     value: str | None = None,
     norm: str = "l2",
-    step: Any = None,
+    step: Number | None = None,
     suppressed: Sequence[str] = (),
 ) -> Mended:
     """Return the nearest table to published figures in which everything holds.
@@ -79,7 +76,7 @@ def _figures(frame: Any, published: Published, domain: Any) -> Figures:
     """The figures of a table: classifications by what is said, and by labels where nothing is."""
     said: dict[str, Classification | None] = {}
     if isinstance(frame, (str, Path)) and Path(frame).suffix.lower() in (".tab", ".rda"):
-        said |= argus.hierarchies(Path(frame))
+        said |= argus_hierarchies(Path(frame))
     said |= read_domain(domain, published.columns)
     rest = {name: column for name, column in published.columns.items() if name not in said}
     names: list[str] = []

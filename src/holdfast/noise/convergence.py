@@ -64,7 +64,6 @@ class RunLength:
 
 
 def advanced(chain: Chain, states: States, steps: int, stream: Stream) -> States:
-    """Take so many steps."""
     for _ in range(steps):
         states = chain.advance(states, stream)
     return states

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri_exp
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
 from holdfast.arrays import Floats, Ints
-from holdfast.noise.draws.limits import integer_scale, real_scale
+from holdfast.noise.draws.decisions import integer_scale, real_scale
 from holdfast.noise.draws.rejection import gaussian_sampler
 from holdfast.noise.draws.theta import GaussianTails, total, variance
 from holdfast.noise.draws.zigzag import cdf, quantile
@@ -51,7 +51,6 @@ class Gaussian:
         return Gaussian(self.sigma2 * factor**2)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
-        """Return the logarithm of the density at each u."""
         s = float(self.sigma2)
         return np.asarray(-(reals("u", u) ** 2) / (2 * s) - math.log(2 * math.pi * s) / 2)
 
@@ -70,7 +69,6 @@ class Gaussian:
         return -size if level < Fraction(1, 2) else size
 
     def draw(self, count: int, stream: Stream) -> Floats:
-        """Draw `count` independent values."""
         result = stream.normals(whole("count", count, at_least=0))
         result *= _sigma(self.sigma2)
         return result

@@ -67,12 +67,10 @@ class Independent:
 
     @property
     def integer(self) -> bool:
-        """Whether the noise is whole."""
         return self._measured_law.integer
 
     @property
     def kind(self) -> str:
-        """The kind of noise, "laplace" or "gaussian"."""
         return self._measured_law.kind
 
     @cached_property
@@ -173,11 +171,9 @@ class Independent:
 
     @property
     def complete(self) -> npt.NDArray[np.int32]:
-        """`which` with its zeros written out."""
         return np.zeros(self.n, dtype=np.int32) if self.which is None else self.which
 
     def of_output(self, values: npt.ArrayLike, dtype: Any = None) -> Array:
-        """Give each coordinate the value of its law."""
         table = np.asarray(values, dtype=dtype)
         return np.full(self.n, table[0]) if self.which is None else table[self.which]
 

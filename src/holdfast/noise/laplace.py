@@ -14,8 +14,8 @@ from flint import arb
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
 from holdfast.arrays import Floats, Ints
+from holdfast.noise.draws.decisions import integer_scale, real_scale
 from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
-from holdfast.noise.draws.limits import integer_scale, real_scale
 from holdfast.noise.draws.zigzag import cdf, quantile
 from holdfast.noise.precision import ball, nearest_double
 from holdfast.randomness import Stream
@@ -47,7 +47,6 @@ class Laplace:
         return Laplace(self.scale * factor)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
-        """Return the logarithm of the density at each u."""
         scale = float(self.scale)
         return np.asarray(-np.abs(reals("u", u)) / scale - math.log(2 * scale))
 
@@ -65,7 +64,6 @@ class Laplace:
         return -size if level < Fraction(1, 2) else size
 
     def draw(self, count: int, stream: Stream) -> Floats:
-        """Draw `count` independent values."""
         words = stream.words(whole("count", count, at_least=0))
         tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63
         sizes = np.log(tails) * -float(self.scale)

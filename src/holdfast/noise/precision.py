@@ -32,7 +32,6 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def working_precision(bits: int) -> Iterator[None]:
-    """Compute with balls of this many bits within the block."""
     with _lock, ctx.workprec(bits):
         yield
 

@@ -77,21 +77,27 @@ def joined_spread(n: int, outputs: Sequence[Ints], parts: Sequence[Spread | None
     def variance_of(weights: Floats) -> float:
         return sum(part.variance_of(weights[chosen]) for chosen, part in zip(outputs, known, strict=True))
 
-    def together(weights: Floats, frequencies: Array) -> Floats | None:
+    def together(weights: Floats, frequencies: Floats) -> Floats | None:
         found = np.ones(frequencies.size)
-        for chosen, part in zip(outputs, known, strict=True):
-            more = None if part.characteristic is None else part.characteristic.of(weights[chosen], frequencies)
+        for chosen, law in zip(outputs, laws, strict=True):
+            more = law.of(weights[chosen], frequencies)
             if more is None:
                 return None
             found *= more
         return found
 
+    laws = [part.characteristic for part in known if part.characteristic is not None]
+    characteristic = Characteristic(
+        together,
+        lambda weights: gathered([law.at_leaves(weights[chosen]) for chosen, law in zip(outputs, laws, strict=True)]),
+        lambda weights, t: sum(law.tilted(weights[chosen], t) for chosen, law in zip(outputs, laws, strict=True)),
+    )
     return Spread(
         gathered([part.standard_errors for part in known]),
         variance_of,
         lambda p: gathered([part.quantiles(p) for part in known]),
         measured=any(part.measured for part in known),
-        characteristic=Characteristic(together) if all(part.characteristic is not None for part in known) else None,
+        characteristic=characteristic if len(laws) == len(known) else None,
     )
 
 

@@ -36,7 +36,6 @@ def ways() -> tuple[Way, ...]:
 
 
 def name_of(way: Way) -> str:
-    """The name by which a user asks for a way."""
     return way.__name__.rsplit(".", 1)[-1]
 
 

@@ -66,11 +66,9 @@ class Plan:
 
     @property
     def __name__(self) -> str:
-        """The names of the ways in use."""
         return ", ".join(sorted({share.way.__name__.rsplit(".", 1)[-1] for share in self.shares}))
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether this plan was made for a problem of this size."""
         return problem.n == sum(share.outputs.size for share in self.shares)
 
     def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:

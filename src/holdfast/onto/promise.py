@@ -48,7 +48,7 @@ def passed(statement: Guarantee) -> Guarantee:
 
 def _invariants(base: Additive, problem: Problem) -> Promise:
     def state(differences: Differences, **words: Any) -> Guarantee:
-        because = "a function of the noisy answer and of the published figures (THEORY §3)"
+        because = "all that is published is computed from the noisy answers and the exact figures alone (THEORY §3)"
         return base.statement(differences, **(words | {"because": because, "exact": False}))
 
     statements = sharing(base, problem.system, state)

@@ -32,11 +32,9 @@ class UnionPlan:
 
     @property
     def __name__(self) -> str:
-        """Its name."""
         return NAME
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether this plan was made for a problem of this size."""
         return all(side.n == problem.n for side, _ in self.sides)
 
     def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:

@@ -14,14 +14,14 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import AliasEvent
 
 from holdfast.arguments import Refused
-from holdfast.page.splitting import nested
-from holdfast.release.spec.dividing import BEST
+from holdfast.page.planning import nested
 from holdfast.release.spec.places import Places, parsed, read_yaml
 from holdfast.release.spec.rules import WORDS
 from holdfast.release.spec.spec import BESIDE, Spec, checked
-from holdfast.release.spec.table import METHODS
+from holdfast.release.spec.table import BEST, METHODS
 
 #: What a budget can be: which numbers it has.
 KINDS = {"epsilon": ("epsilon",), "epsilon-delta": ("epsilon", "delta"), "rho": ("rho",)}
@@ -176,13 +176,17 @@ def _holds(table: Mapping[str, Any]) -> list[Any]:
 
 def _rule(text: str) -> Any:
     """Read a rule as the spec has it; whether it is one says the spec."""
+    reader = YAML(typ="safe", pure=True)
     try:
-        found = YAML(typ="safe", pure=True).load(text)
+        aliases = any(isinstance(event, AliasEvent) for event in reader.parse(text))
+        rule = None if aliases else reader.load(text)
     except (YAMLError, ValueError, RecursionError):
         raise Refused(f"this rule is not YAML: {text[:60]!r}; write one such as {{between: {{high: 500}}}}") from None
-    if not _plain(found):
+    if aliases:  # a few of them stand for more than any memory holds
+        raise Refused(f"a rule has no aliases (*), found {text[:60]!r}: write the value out")
+    if not _plain(rule):
         raise Refused(f"a rule is made of names, numbers, lists and mappings, found {text[:60]!r}")
-    return found
+    return rule
 
 
 def _plain(value: Any, depth: int = 0) -> bool:

@@ -1,6 +1,6 @@
 """Plans while something moves: at once from what is known, then measured as `plan` measures; kept for a while.
 
-A first answer scales the errors that are known for the same table and method (`release/wanted/scaling.py`), those that
+A first answer scales the errors that are known for the same table and method (`release/error_targets.py`), those that
 were measured last if there are any; where there are none yet, few tables are simulated. Nothing here opens the data
 source.
 """
@@ -9,20 +9,80 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
+import numpy as np
+
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
-from holdfast.page import splitting
-from holdfast.release.job.errors import TABLES
+from holdfast.arrays import Floats, Shared
+from holdfast.queries import Neighbours
+from holdfast.randomness import seeded
+from holdfast.release.error_targets import level_errors, scaled
+from holdfast.release.job.errors import TABLES, Errors
 from holdfast.release.job.job import Job
+from holdfast.release.job.sharing import linear_shares
+from holdfast.release.job.sizes import spread_counts
 from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
-from holdfast.release.wanted.outlook import Outlook, outlook
-from holdfast.release.wanted.scaling import level_errors, scaled
+from holdfast.release.spec.table import BEST
+from holdfast.release.table.laid import laid
+from holdfast.release.table.shape import INSIDE
+
+# --- How a spec divides a budget over levels: as it is written, and the best division, which may take long, once
+
+
+def nested(shares: Mapping[str, Any], areas: bool) -> dict[str, Any]:
+    """Shares by the names of levels as a spec writes them: in areas (a cube in every place) margins inside levels."""
+    if not areas:
+        return dict(shares)
+    found: dict[str, Any] = {}
+    for name, share in shares.items():
+        level, _, margin = name.partition(INSIDE)
+        found.setdefault(level, {})[margin] = share
+    return found
+
+
+def with_shares(spec: Spec, shares: Sequence[Mapping[str, Any] | None]) -> Spec:
+    """The same spec with other shares where there are some."""
+    tables = tuple(
+        table if each is None else table.model_copy(update={"shares": nested(each, _has_areas(table))})
+        for table, each in zip(spec.tables, shares, strict=True)
+    )
+    return spec.model_copy(update={"tables": tables})
+
+
+def wants_best(spec: Spec) -> bool:
+    return any(table.shares == BEST for table in spec.tables)
+
+
+def found_by(job: Job) -> tuple[dict[str, Decimal] | None, ...]:
+    """The best shares that a job has found; None: it did not look for any."""
+    return tuple(
+        None if asked.shares != BEST or table.problem.shares is None else _decimals(table.problem.shares)
+        for asked, table in zip(job.spec.tables, job.tables, strict=True)
+    )
+
+
+def near_shares(spec: Spec) -> tuple[dict[str, Decimal] | None, ...]:
+    """Shares near the best ones, at once: those of Gaussian noise and best linear estimation (H7)."""
+    relation = Neighbours(spec.privacy.neighbours)
+    return tuple(
+        None if table.layout.asked.shares != BEST else _decimals(linear_shares(table.layout, relation))
+        for table in laid(spec)[0].tables
+    )
+
+
+def _decimals(shares: Mapping[str, Fraction]) -> dict[str, Decimal]:
+    return {name: Decimal(share.numerator) / Decimal(share.denominator) for name, share in shares.items()}
+
+
+def _has_areas(table: Any) -> bool:
+    return table.hierarchy is not None and table.cube is not None
+
 
 #: Figures that are simulated for a first answer where nothing is known, and tables at least and at most.
 FIGURES, FEWEST, FEW = 16_000, 10, 100
@@ -42,60 +102,35 @@ class Planned:
     """
 
     job: Job
-    outlooks: tuple[Outlook, ...]
+    outlooks: tuple[Errors, ...]
     near: tuple[Floats | None, ...]
     measured: bool
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The method of every table."""
         return tuple(table.chosen.method for table in self.job.tables)
-
-
-class Kept:
-    """A few values by their keys, those used last; several threads may ask."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable) -> Any:
-        """What is kept, or None."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def put(self, key: Hashable, value: Value) -> Value:
-        """Keep a value, and let go of the one that was not used longest."""
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-        return value
 
 
 class Planner:
     """Plans specs. One slow computation at a time; first answers do not wait for it."""
 
     def __init__(self) -> None:
-        self._kept = Kept(KEPT)
+        self._kept = Shared(KEPT)
         self._slow = threading.Lock()
 
     def at_once(self, spec: Spec) -> Planned:
         """Plan a spec without waiting: measured errors where they are known, and otherwise near ones."""
-        known = self._kept.get(("measured", spec.hash)) or self._kept.get(("near", spec.hash))
+        known = self._kept.known(("measured", spec.hash)) or self._kept.known(("near", spec.hash))
         if known is not None:
             return known
-        job = self._with_any_method(self._divided(spec) or splitting.with_shares(spec, splitting.near(spec)))
-        before = self._kept.get(("shape", _shape(job)))
+        job = self._with_any_method(self._divided(spec) or with_shares(spec, near_shares(spec)))
+        before = self._kept.known(("shape", _shape(job)))
         found, near = [], []
         for i, table in enumerate(job.tables):
             errors = level_errors(table)
             same = None if before is None or errors is None else before.near[i]
             found.append(
-                outlook(table, _few(table))
+                table.errors_on(_few(table))
                 if same is None or errors is None
                 else scaled(before.outlooks[i], same, errors)
             )
@@ -114,28 +149,28 @@ class Planner:
         tables = tuple(table.model_copy(update={"method": "auto"}) for table in spec.tables)
         return self.measured(spec.model_copy(update={"tables": tables})).job
 
-    def few(self, spec: Spec, tables: int) -> tuple[Outlook, ...]:
+    def few(self, spec: Spec, tables: int) -> tuple[Errors, ...]:
         """The errors of a spec whose methods are set, on so many simulated tables."""
-        made = lambda: tuple(outlook(table, tables) for table in Job.from_spec(spec).tables)  # noqa: E731
+        made = lambda: tuple(table.errors_on(tables) for table in Job.from_spec(spec).tables)  # noqa: E731
         return self._slowly(("few", tables, spec.hash), made)
 
     def _slowly(self, key: Hashable, made: Callable[[], Value]) -> Value:
         with self._slow:  # who waited finds what another has made
-            known = self._kept.get(key)
+            known = self._kept.known(key)
             return known if known is not None else self._kept.put(key, made())
 
     def _divided(self, spec: Spec) -> Spec | None:
         """The spec with the best shares where it asks for them; None where they were not searched yet."""
-        if not splitting.wants_best(spec):
+        if not wants_best(spec):
             return spec
-        known = self._kept.get(("best", _division(spec)))
-        return None if known is None else splitting.with_shares(spec, known)
+        known = self._kept.known(("best", _division(spec)))
+        return None if known is None else with_shares(spec, known)
 
     def _measure(self, spec: Spec) -> Planned:
         job = Job.from_spec(self._divided(spec) or spec)
-        if splitting.wants_best(job.spec):
-            self._kept.put(("best", _division(spec)), splitting.found_by(job))
-        outlooks = tuple(outlook(table, TABLES) for table in job.tables)
+        if wants_best(job.spec):
+            self._kept.put(("best", _division(spec)), found_by(job))
+        outlooks = tuple(table.errors_on(TABLES) for table in job.tables)
         found = Planned(job, outlooks, tuple(level_errors(table) for table in job.tables), measured=True)
         self._kept.put(("shape", _shape(job)), found)
         self._kept.put(("methods", _holds(spec)), found.methods)
@@ -145,7 +180,7 @@ class Planner:
         """Make the job by the methods that were chosen last for the same rules, or by the first that will do."""
         if all(table.method != "auto" for table in spec.tables):
             return Job.from_spec(spec)
-        last = self._kept.get(("methods", _holds(spec)))
+        last = self._kept.known(("methods", _holds(spec)))
         proposals = [last] if last is not None else []
         proposals += [(method,) * len(spec.tables) for method in FIRST]
         for methods in proposals:
@@ -190,3 +225,35 @@ def _division(spec: Spec) -> tuple[str, ...]:
 def _holds(spec: Spec) -> str:
     """What must be the same for the methods that were chosen last to come first."""
     return _without(spec, True, ("shares", "share", "guess", "accept"))
+
+
+# --- a table as it might come out: simulated noise on public counts, never on the data -------------------------------
+
+#: Rows of each level that are shown.
+ROWS = 8
+GUESSED = "the public guess of the spec"
+MADE_UP = "made-up public counts of all sizes, since nobody guesses a whole table"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Some rows of a simulated table: level, name, the public count, the simulated figure. `more` are not shown."""
+
+    basis: str
+    rows: tuple[tuple[str, str, float, float], ...]
+    more: int
+
+
+def preview(table: Table, number: int) -> Preview:
+    """Simulate the table with this number; the same number gives the same table."""
+    counts = spread_counts(table)
+    if counts is None:
+        raise Refused("there are no public counts to try: add a guess to the table")
+    values = table.mechanism.simulate(counts, 1, seeded(number))[0]
+    layout = table.layout
+    rows: list[tuple[str, str, float, float]] = []
+    for level, name in enumerate(layout.levels):
+        first = np.flatnonzero(layout.level_of == level)[:ROWS].tolist()
+        rows += [(name, str(layout.query.labels[i]), float(counts[i]), float(values[i])) for i in first]
+    given = isinstance(layout.asked.guess, str)
+    return Preview(GUESSED if given else MADE_UP, tuple(rows), layout.query.n - len(rows))

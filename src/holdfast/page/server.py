@@ -10,12 +10,14 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -26,9 +28,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.arguments import Refused
 from holdfast.page import showing, solving
 from holdfast.page.draft import Base, Draft, draft
-from holdfast.page.planning import Planner
-from holdfast.page.preview import preview
-from holdfast.page.prices import prices
+from holdfast.page.planning import Planner, preview
+from holdfast.page.solving import prices
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.storage.files import write_text
@@ -62,7 +63,6 @@ class Site:
     planner: Planner
 
     def draft(self, sent: Mapping[str, Any], name: str = "fields") -> Draft:
-        """The spec that the page means."""
         return draft(self.base, sent.get(name))
 
     def plan(self, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,6 @@ class Site:
         return {"parts": showing.methods(self.planner.compared(self.draft(sent).spec))}
 
     def prices(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Say what each rule costs."""
         planned = self.planner.at_once(self.draft(sent).spec)
         return {"parts": showing.prices(prices(self.planner, planned), len(planned.job.tables) > 1)}
 
@@ -235,3 +234,39 @@ class Guard:
             return ELSEWHERE
         token = request.url.path.split("/")[1] if "/" in request.url.path else ""
         return None if secrets.compare_digest(token.encode(), self._token.encode()) else STRANGER
+
+
+# --- serving the page: on this machine alone, at a free port, under a token that nobody can guess --------------------
+
+#: The one address that is listened at: nobody on a network reaches it.
+LOOPBACK = "127.0.0.1"
+
+
+@contextmanager
+def opened(spec: Path, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Lay a spec out and open a door to its page: the address, and what serves it until it is interrupted."""
+    site = Site(Base.read(spec), Planner())
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((LOOPBACK, port))
+        except OSError as error:
+            raise Refused(f"the port {port} cannot be used: {error.strerror}; --port 0 takes a free one") from None
+        port, token = door.getsockname()[1], secrets.token_urlsafe(24)
+        settings = uvicorn.Config(
+            app(site, token, frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+
+        def serve() -> None:
+            with suppress(KeyboardInterrupt):  # the usual way to stop it
+                uvicorn.Server(settings).run(sockets=[door])
+
+        yield f"http://{LOOPBACK}:{port}/{token}/", serve

@@ -15,18 +15,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from holdfast.page.draft import KINDS, Base
-from holdfast.page.planning import Planned
-from holdfast.page.preview import Preview
-from holdfast.page.prices import Price
+from holdfast.page.planning import Planned, Preview
+from holdfast.page.solving import Price
 from holdfast.pictures import Picture, bars, hundred, number, spreads
 from holdfast.privacy import odds
+from holdfast.privacy.words import describe
 from holdfast.release.job.caveats import protected
+from holdfast.release.job.errors import Errors, LevelErrors
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
+from holdfast.release.report.label import answered
 from holdfast.release.spec.rules import WORDS
 from holdfast.release.spec.table import METHODS
 from holdfast.release.table.laid import Laid
-from holdfast.release.wanted.outlook import LevelOutlook, Outlook
 from holdfast.version import __version__
 
 #: The part of errors that a limit in the table of errors is about.
@@ -113,7 +114,7 @@ def _rough(value: float) -> str:
     return number(float(f"{value:.2g}"))
 
 
-def _distribution(outlook: Outlook) -> Picture:
+def _distribution(outlook: Errors) -> Picture:
     rows = [(level.name, level.bars.tolist(), level.reach, level.within(MOST)) for level in outlook.levels]
     return spreads(rows, "error; the line holds 95 in 100")
 
@@ -136,7 +137,6 @@ def _named(each: Any, several: bool) -> str:
 
 
 def prices(found: Sequence[Price], several: bool) -> dict[str, str]:
-    """What each rule costs."""
     return {"prices": _filled("prices.html", prices=found, several=several)}
 
 
@@ -155,7 +155,7 @@ def compare(kept: Planned, now: Planned) -> dict[str, str]:
     return {"compare": _filled("compare.html", rows=rows, plans=(kept, now))}
 
 
-def _change(a: LevelOutlook, b: LevelOutlook) -> str:
+def _change(a: LevelErrors, b: LevelErrors) -> str:
     if not (a.known and b.known):
         return "–"
     if a.absolute == b.absolute or max(a.absolute, b.absolute) == 0:
@@ -166,7 +166,7 @@ def _change(a: LevelOutlook, b: LevelOutlook) -> str:
     return f"{'+' if part > 0 else '−'}{abs(100 * part):.0f} %"
 
 
-def _error(level: LevelOutlook) -> str:
+def _error(level: LevelErrors) -> str:
     """An error for people: exact, unknown or a number."""
     if not level.known:
         return "depends on the data"
@@ -188,6 +188,8 @@ def _filled(name: str, **values: Any) -> str:
         .get_template(name)
         .render(
             odds=odds,
+            describe=describe,
+            answered=answered,
             number=number,
             rough=_rough,
             error=_error,

@@ -44,7 +44,6 @@ class Item:
     place: str
 
     def compute(self, study: Study) -> Findings:
-        """Compute what it finds."""
         findings: Findings = import_module(f"holdfast.papers.{self.place}").findings(study)
         return findings
 
@@ -203,7 +202,6 @@ ITEMS = (
 
 
 def find(name: str) -> Item:
-    """The item of this name."""
     for item in ITEMS:
         if item.name == name:
             return item

@@ -37,11 +37,9 @@ class Study:
         return usual if self.effort >= 1 else max(2 if usual > 1 else 1, round(usual * self.effort**0.5))
 
     def stream(self) -> Stream:
-        """The random stream of one reproduction."""
         return seeded(self.seed)
 
     def generator(self) -> np.random.Generator:
-        """For made-up data and random examples."""
         return np.random.default_rng(self.seed)
 
 
@@ -56,7 +54,6 @@ class Row:
 
     @classmethod
     def of(cls, what: str, printed: float | str | None, values: Any) -> Row:
-        """The mean of repetitions, with its standard error."""
         found = np.asarray(values, dtype=np.float64)
         return cls(what, printed, float(found.mean()), standard_error(found))
 
@@ -71,7 +68,6 @@ class Row:
 
 
 def standard_error(values: Floats) -> float:
-    """The standard error of the mean of independent repetitions."""
     return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
 
 
@@ -138,11 +134,9 @@ class Reproduction:
 
     @property
     def verdict(self) -> str:
-        """Reproduced, corrected, extended or differs."""
         return self.findings.verdict
 
     def lines(self) -> list[str]:
-        """The whole as lines of text."""
         found = self.findings
         told = [f"{self.title} ({self.paper})", f"prints: {self.printed}"]
         told += [f"data: {found.data}"] if found.data else []
@@ -176,6 +170,5 @@ def _mark(claim: Claim) -> str:
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of text in columns."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)) for row in [head, *rows]]

@@ -9,7 +9,6 @@ from holdfast.papers.reproduction import Reproduction, Study
 
 
 def run(item: Item, study: Study | None = None) -> Reproduction:
-    """Run one item."""
     started = time.perf_counter()
     findings = item.compute(study or Study())
     taken = time.perf_counter() - started

@@ -27,7 +27,6 @@ class Layer:
 
     @property
     def heights(self) -> list[float]:
-        """All figures up the picture."""
         return [float(value) for each in self.y for value in (each if self.kind == "boxes" else [each])]
 
 

@@ -47,7 +47,6 @@ class Picture:
         return str(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to an SVG file."""
         Path(path).write_text(f"{self}\n", encoding="utf-8")
 
 
@@ -88,20 +87,17 @@ def text(x: float, y: float, words: str, anchor: str = "start", **attributes: An
 
 
 def rectangle(x: float, y: float, width: float, height: float, colour: int, **attributes: Any) -> str:
-    """Return a filled rectangle of one of the colours."""
     size: dict[str, Any] = {"x": x, "y": y, "width": max(width, 0.0), "height": height}
     return element("rect", class_=f"hf-{colour}", fill=COLOURS[colour % len(COLOURS)], **size, **attributes)
 
 
 def circle(x: float, y: float, radius: float, colour: int, **attributes: Any) -> str:
-    """Return a filled circle of one of the colours."""
     return element(
         "circle", class_=f"hf-{colour}", fill=COLOURS[colour % len(COLOURS)], cx=x, cy=y, r=radius, **attributes
     )
 
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
-    """Return a line in the colour of the text."""
     look: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 1} | attributes
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **look)
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from holdfast.privacy.composition import compose, for_records
-from holdfast.privacy.guarantee import Guarantee, best_first
+from holdfast.privacy.guarantee import Guarantee, Promise, best_first
 from holdfast.privacy.losses.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
 from holdfast.privacy.losses.gaussian import (
     classical_delta,
@@ -19,7 +19,6 @@ from holdfast.privacy.losses.integer_gaussian import (
     integer_gaussian_sigma2,
 )
 from holdfast.privacy.losses.renyi import RenyiCurve
-from holdfast.privacy.promise import Promise
 from holdfast.privacy.rounding import inward, outward
 from holdfast.rooms import on_demand
 

@@ -22,7 +22,8 @@ from holdfast.queries import Bound, Neighbours, Query
 
 #: Printed with every continuous law (THEORY §1; Mironov 2012).
 REAL_ARITHMETIC = (
-    "proved in real arithmetic: doubles can leak through their low bits, integer noise does not have this fault"
+    "the proof is about real numbers: a computer rounds them, and their last digits can leak. Whole noise does not "
+    "have this fault"
 )
 
 
@@ -84,7 +85,6 @@ class Additive:
 
     @property
     def unit(self) -> Fraction:
-        """The step in which the law counts."""
         return Fraction(1) if self.query.grid is None else self.query.grid
 
     @property
@@ -108,7 +108,6 @@ class Additive:
         return differences.bound(self.inverse_scales, self.law.which, power)
 
     def rescaled(self, factor: Fraction) -> Additive:
-        """The same mechanism with every scale multiplied by the factor."""
         return replace(self, law=self.law.times(factor))
 
     def factor_for(self, loss: Fraction) -> Fraction:

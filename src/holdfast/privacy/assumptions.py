@@ -27,12 +27,12 @@ def assumptions(query: Query, system: System | None) -> tuple[str, ...]:
     Sums that the query itself keeps, and counts that are not negative because no record lowers one, are facts and not
     assumptions.
     """
-    if system is None:
-        return ()
-    found = [words for part in system.parts if (words := _of_part(query, part))]
-    if system.branches:
-        found.append(f"one of {len(system.branches)} sides of a union holds")
-    return tuple(dict.fromkeys(found))
+    sentences = [query.assumed] if isinstance(query, LinkedCounts) else []
+    if system is not None:
+        sentences += [words for part in system.parts if (words := _of_part(query, part))]
+        if system.branches:
+            sentences.append(f"one of {len(system.branches)} sides of a union holds")
+    return tuple(dict.fromkeys(sentences))
 
 
 def _of_part(query: Query, part: Part) -> str:

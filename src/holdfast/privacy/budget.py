@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, array, one_of, positive, probability, rational
+from holdfast.arguments import Refused, array, one_of, positive, probability, rational, shown
 from holdfast.noise import Independent
 from holdfast.noise.independent import LAWS
 from holdfast.privacy.additive import Additive, Target
@@ -36,9 +36,8 @@ def one_budget(**budgets: Any) -> str:
 
 
 def _whole_answers(query: Query, integer: Any) -> None:
-    """Refuse integer noise for answers that are not whole."""
     if not isinstance(integer, (bool, np.bool_)):
-        raise Refused(f"integer must be True or False, found {integer!r}")
+        raise Refused(f"integer must be True or False, found {shown(integer)}")
     if integer and not query.integer:
         raise Refused("integer noise needs whole answers: give the workload a grid, or use integer=False")
 

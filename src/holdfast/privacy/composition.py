@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from holdfast.arguments import Refused, probability, whole
+from holdfast.arguments import Refused, probability, shown, whole
 from holdfast.privacy.guarantee import LOSS_LAW, SCOPES, Counted, Guarantee
 from holdfast.privacy.losses.adding import LEAST_DELTA, by_response, total_loss
 from holdfast.privacy.losses.conversion import pure_rho
@@ -37,8 +37,8 @@ PUBLISHED = "(published exactly)"
 NAMELESS = ("invariant row", f" more {PUBLISHED}")
 #: Carried by statements from which none about more records follows (docs/theory/composition.md).
 THESE_RECORDS_ONLY = (
-    "what must hold may let more records change together in ways that smaller changes do not add up to: nothing "
-    "follows from this statement about more records than it names"
+    "nothing follows from this statement about more records than it names: what must hold may let more records change "
+    "only together"
 )
 #: What a statement says in numbers, and the ground for it.
 NUMBERS = ("epsilon", "delta", "rho", "mu", "orders", "losses", "because")
@@ -52,14 +52,12 @@ RENYI_CURVES = "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"
 #: of integer Gaussian noise alone, and the best of many Rényi orders.
 FIXED_AMOUNTS = (LOSS_LAWS, LOSS_LAW, RENYI_CURVES)
 AMOUNTS_BEFOREHAND = (
-    "the sum at a delta assumes that how much each release may spend was not chosen in view of the results of others; "
-    "what is asked may be"
+    "the sum at a delta is true only if the amount of each release was fixed before results of others were seen; what "
+    "is asked for may follow from them"
 )
 #: SDP Prop 9 composes mechanisms fixed beforehand; the exact figures of one part are not protected, so a
 #: later part chosen by them would not be covered.
-CHOSEN_BEFOREHAND = (
-    "composition of subspace statements assumes that no part was chosen in view of another's exact figures"
-)
+CHOSEN_BEFOREHAND = "the sum is true only if no part was chosen after exact figures of another were seen"
 
 
 def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any = None) -> Guarantee:
@@ -146,8 +144,9 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         return replace(guarantee, neighbours=relation)
     if guarantee.scope == "invariant-sharing":
         raise Refused(
-            f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about {number}: "
-            "the data on the way need not share the exact figures"
+            f"a statement beside exact figures about {guarantee.records} record(s) says nothing about {number}: when "
+            "more records change one after the other, exact figures may change on the way. Make the mechanism for "
+            f"neighbours that differ in {number} records"
         )
     if THESE_RECORDS_ONLY in guarantee.caveats:
         raise Refused(
@@ -291,7 +290,7 @@ def _at_delta(parts: Counted, numbers: dict[str, Any], limit: float) -> dict[str
         total = outward(sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(best)))
         choices.append((total, limit, RENYI_CURVES))
     if not choices:
-        raise Refused(f"delta must exceed the sum of the parts' own deltas, found {limit!r}")
+        raise Refused(f"delta must exceed the sum of the parts' own deltas, found {shown(limit)}")
     return _chosen(numbers, *min(choices))
 
 
@@ -348,7 +347,7 @@ def _at_epsilon(parts: Counted, numbers: dict[str, Any], wanted: float) -> dict[
         if found < 1:
             choices.append((found, wanted, LOSS_LAWS))
     if not choices:
-        raise Refused(f"epsilon must be at least the sum of the parts' own epsilons, found {wanted!r}")
+        raise Refused(f"epsilon must be at least the sum of the parts' own epsilons, found {shown(wanted)}")
     delta, epsilon, theorem = min(choices)
     return _chosen(numbers, epsilon, delta, theorem)
 
@@ -376,6 +375,7 @@ def _together(counted: Counted, numbers: dict[str, Any]) -> Guarantee:
         numerical_delta=min(numerical, numbers.get("delta", 0.0)),
         caveats=tuple(dict.fromkeys(caveats)),
         exact=count == 1 and parts[0].exact and numbers["because"] == parts[0].because,
+        unit=parts[0].unit if len({part.unit for part in parts}) == 1 else None,
     )
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
-from holdfast.arguments import Refused, one_of, probability, whole
+from holdfast.arguments import Number, Refused, one_of, probability, shown, whole
 from holdfast.privacy.losses.conversion import ORDERS, rho_to_delta, rho_to_epsilon
 from holdfast.privacy.losses.gaussian import gaussian_delta, gaussian_epsilon, not_negative
 from holdfast.privacy.losses.integer_gaussian import (
@@ -24,11 +24,12 @@ from holdfast.privacy.losses.integer_gaussian import (
     losses_from_plain,
 )
 from holdfast.privacy.rounding import ball, inward, outward, settled
-from holdfast.privacy.words import describe
+from holdfast.privacy.words import Learnable, Persons, describe
 from holdfast.queries.neighbours import Neighbours
 
 __all__ = ["SCHEMA", "SCOPES", "STATUSES", "Counted", "Guarantee", "best_first", "outward"]
 
+Named = TypeVar("Named", Persons, Learnable)
 #: Version of the JSON form.
 SCHEMA = "holdfast-guarantee-1"
 #: Best first: all neighbours; all, but only outside the invariants; only those that share them.
@@ -60,7 +61,7 @@ def _sentences(name: str, values: Any) -> tuple[str, ...]:
     result = tuple(values)
     for value in result:
         if not isinstance(value, str) or not value.strip():
-            raise Refused(f"{name} must hold sentences, found {value!r}")
+            raise Refused(f"{name} must hold sentences, found {shown(value)}")
     # Repetition tells the reader nothing new.
     return tuple(dict.fromkeys(result))
 
@@ -89,6 +90,8 @@ class Guarantee:
         losses: where it is known that the output is a function of integer Gaussian noise added to the answers, the
             kinds of difference that decide: tuples of (|d_i|, σ_i², number of such outputs). δ(ε) then follows from
             their laws.
+        unit: where persons are protected, the column that names them and how many records of each are kept.
+        columns: whether somebody can learn a column of the records, where a release knows its columns.
 
     Example:
         >>> import holdfast as hf
@@ -112,6 +115,8 @@ class Guarantee:
     orders: str = "all"
     losses: Losses = ()
     assumes: tuple[str, ...] = ()
+    unit: Persons | None = None
+    columns: tuple[Learnable, ...] = ()
 
     def __post_init__(self) -> None:
         def store(name: str, value: Any) -> None:
@@ -182,7 +187,7 @@ class Guarantee:
             self.records,
         )
 
-    def at_delta(self, delta: Any) -> Guarantee:
+    def at_delta(self, delta: Number) -> Guarantee:
         """Return the same statement with its smallest proved ε at this δ, `delta`.
 
         *Guarantee:* μ by Balle and Wang 2018, ρ by Canonne, Kamath and Steinke 2020 (at whole orders when only these
@@ -199,10 +204,10 @@ class Guarantee:
         if self.losses:
             choices.append((losses_epsilon(self.losses, limit), limit, LOSS_LAW))
         if not choices:
-            raise Refused(f"delta must be at least {self.delta!r}, the delta of this statement, found {delta!r}")
-        return self._converted(min(choices))
+            raise Refused(f"delta must be at least {self.delta!r}, the delta of this statement, found {shown(delta)}")
+        return _converted(self, min(choices))
 
-    def at_epsilon(self, epsilon: Any) -> Guarantee:
+    def at_epsilon(self, epsilon: Number) -> Guarantee:
         """Return the same statement with its smallest proved δ at this ε, `epsilon` (theorems as in `at_delta`)."""
         wanted = inward(not_negative("epsilon", epsilon))
         choices: list[tuple[float, float, str]] = []
@@ -215,26 +220,11 @@ class Guarantee:
         if self.losses:
             choices.append((losses_delta(self.losses, wanted), wanted, LOSS_LAW))
         if not choices:
-            raise Refused(f"epsilon must be at least {self.epsilon!r}, that of this statement, found {epsilon!r}")
+            raise Refused(f"epsilon must be at least {self.epsilon!r}, that of this statement, found {shown(epsilon)}")
         small, reached, theorem = min(choices)
-        return self._converted((reached, small, theorem))
+        return _converted(self, (reached, small, theorem))
 
-    def _converted(self, choice: tuple[float, float, str]) -> Guarantee:
-        epsilon, delta, theorem = choice
-        if math.isinf(epsilon):
-            return replace(self, **VOID)
-        if not theorem:
-            return replace(self, epsilon=epsilon, delta=delta)
-        return replace(
-            self,
-            epsilon=epsilon,
-            delta=delta,
-            # Only the conversion from μ is tight; the numbers themselves are then attained too.
-            exact=self.exact and theorem.startswith("Balle"),
-            because=f"{self.because.rstrip('. ')}; converted to (ε, δ) by {theorem}",
-        )
-
-    def weaker_by(self, distance: Any) -> Guarantee:
+    def weaker_by(self, distance: Number) -> Guarantee:
         """Return what is left when the sampler is within total variation τ of its law, for all data.
 
         *Guarantee:* (ε, δ + (1 + e^ε)τ) (THEORY §2, numerical error): each of the two laws moves by τ. ρ
@@ -273,9 +263,13 @@ class Guarantee:
             value = getattr(self, field.name)
             if field.name == "neighbours":
                 value = {"kind": value.kind, "records": value.records}
+            elif field.name in ("losses", "unit", "columns") and not value:
+                continue  # written only where it says something
+            elif field.name == "unit":
+                value = asdict(value)
+            elif field.name == "columns":
+                value = [asdict(row) for row in value]
             elif field.name == "losses":
-                if not value:
-                    continue  # written only where it says something, as statements were before there was this field
                 value = [[[size, str(sigma2), count] for size, sigma2, count in kind] for kind in value]
             elif isinstance(value, tuple):
                 value = list(value)
@@ -300,11 +294,10 @@ class Guarantee:
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
         found.pop("schema")
-        found.setdefault("assumes", [])  # statements written before it was said
         names = {field.name for field in fields(cls)}
         for name in sorted(found.keys() - names):
             raise Refused(f"a guarantee has no key {name!r}")
-        for name in sorted(names - found.keys() - {"losses"}):
+        for name in sorted(names - found.keys() - {"losses", "unit", "columns"}):
             raise Refused(f"a guarantee needs the key {name!r}, which is missing")
         relation = found["neighbours"]
         if not isinstance(relation, dict) or relation.keys() != {"kind", "records"}:
@@ -313,7 +306,37 @@ class Guarantee:
         if found["epsilon"] == INFINITY:
             found["epsilon"] = math.inf
         found["losses"] = losses_from_plain(found.get("losses", ()))
+        if found.get("unit") is not None:
+            found["unit"] = _from_plain(Persons, found["unit"], (str, int))
+        found["columns"] = tuple(_from_plain(Learnable, row, (str, bool, str)) for row in found.get("columns", ()))
         return cls(**found)
+
+
+def _converted(statement: Guarantee, choice: tuple[float, float, str]) -> Guarantee:
+    """A statement with the ε and δ that a theorem gives."""
+    epsilon, delta, theorem = choice
+    if math.isinf(epsilon):
+        return replace(statement, **VOID)
+    if not theorem:
+        return replace(statement, epsilon=epsilon, delta=delta)
+    return replace(
+        statement,
+        epsilon=epsilon,
+        delta=delta,
+        # Only the conversion from μ is tight; the numbers themselves are then attained too.
+        exact=statement.exact and theorem.startswith("Balle"),
+        because=f"{statement.because.rstrip('. ')}; converted to (ε, δ) by {theorem}",
+    )
+
+
+def _from_plain(kind: Callable[..., Named], plain: Any, types: tuple[type, ...]) -> Named:
+    """Read a small value that `asdict` wrote."""
+    names = tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+    if not isinstance(plain, dict) or tuple(sorted(plain)) != tuple(sorted(names)):
+        raise Refused(f"a guarantee needs objects with the keys {', '.join(names)} here")
+    if any(type(plain[name]) is not known for name, known in zip(names, types, strict=True)):
+        raise Refused(f"a guarantee has a value of the wrong type among {', '.join(names)}")
+    return kind(**plain)
 
 
 def _conversion(orders: str) -> str:
@@ -328,3 +351,36 @@ Counted = Sequence[tuple[Guarantee, int]]
 def best_first(guarantees: Iterable[Guarantee]) -> tuple[Guarantee, ...]:
     """Return the statements about one mechanism in order of preference, void ones last."""
     return tuple(sorted(guarantees, key=lambda guarantee: guarantee.rank))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """All statements about one mechanism, best first; void ones last.
+
+    `refusal` says why nothing can be promised; it is empty when some statement holds. `is_base` marks the promise of
+    independent noise that was neither conditioned nor moved.
+    """
+
+    statements: tuple[Guarantee, ...]
+    refusal: str = ""
+    is_base: bool = False
+
+    @classmethod
+    def of(cls, statements: Iterable[Guarantee], refusal: str = "") -> Promise:
+        """Sort the statements; the refusal is kept only when all of them are void or there are none."""
+        ordered = tuple(sorted(statements, key=lambda statement: statement.rank))
+        holds = any(not statement.void for statement in ordered)
+        return cls(ordered, "" if holds else refusal)
+
+    @property
+    def best(self) -> Guarantee:
+        """The first statement; refused where none holds."""
+        if self.refusal:
+            raise Refused(self.refusal)
+        return self.statements[0]
+
+    def assuming(self, sentences: tuple[str, ...]) -> Promise:
+        """The same statements, each with what it assumes of every possible dataset."""
+        if not sentences:
+            return self
+        return replace(self, statements=tuple(replace(each, assumes=sentences) for each in self.statements))

@@ -6,6 +6,7 @@ Two statements are possible. *Invariant-sharing*: for data that agree in every p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,20 +19,21 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.constraints import Names, NullSpace, Rows, System
-from holdfast.constraints.possible.neighbours import MOST_CHANGES, none_possible
+from holdfast.constraints.possible.hidden import MOST_CHANGES, none_possible
 from holdfast.constraints.system.enclosed import Enclosed
+from holdfast.constraints.system.exact_figures import NUMBERED
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.projected.subspace import sensitivity_within
+from holdfast.privacy.projected_losses import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
 from holdfast.queries.areas.area_margins import same_answers
-from holdfast.queries.moves.signatures import Signatures, independent, signatures
-from holdfast.queries.moves.sumsets import few_differences
-from holdfast.queries.moves.touched import signatures_of
+from holdfast.queries.co_changes.moves import signatures_of
+from holdfast.queries.co_changes.signatures import Signatures, independent, signatures
+from holdfast.queries.columns import few_differences
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
@@ -40,6 +42,8 @@ LABELLED = 100_000
 
 #: Up to so many records are tried when some outputs stay frozen.
 MOST_RECORDS = 4
+#: Why a figure is not protected that no number of records alters.
+SAME = "the same whatever records change, as long as all exact figures stay"
 #: Cells up to which it is worked out which outputs no number of records alters, where signatures depend on each other.
 MOST_CELLS = 4_000
 
@@ -57,9 +61,31 @@ def published(system: System, query: Query | None = None) -> tuple[str, ...]:
         return ()
     names = rows.names[:NAMED]
     if query is not None and query.n <= LABELLED:
-        firsts = (rows.A.indices[start:end] for start, end in pairwise(rows.A.indptr[: NAMED + 1].tolist()))
-        names = [str(query.labels[its[0]]) if its.size == 1 else name for its, name in zip(firsts, names, strict=True)]
+        cuts = [slice(start, end) for start, end in pairwise(rows.A.indptr[: NAMED + 1].tolist())]
+        names = [
+            _called(query, rows.A.indices[cut], rows.A.data[cut], name) for cut, name in zip(cuts, names, strict=True)
+        ]
     return (f"{named(names, rows.count)} {PUBLISHED}",)
+
+
+def _called(query: Query, outputs: Array, weights: Array, otherwise: str) -> str:
+    """Call an exact figure by the name of its output; a numbered cell of a margin by the axes of the cube."""
+    if outputs.size == 1:
+        return str(query.labels[outputs[0]])
+    cube = query.cube
+    if cube is None or not query.identity or (weights != 1).any() or not otherwise.startswith(NUMBERED):
+        return otherwise
+    points = cube.coordinates(outputs.astype(np.int64))
+    shared = (points == points[0]).all(axis=0)
+    if outputs.size != math.prod(size for size, same in zip(cube.shape, shared, strict=True) if not same):
+        return otherwise
+    words = [f"{cube.names[a]}={points[0, a]}" for a in np.flatnonzero(shared)] or ["total"]
+    return words[0] if len(words) == 1 else f"({', '.join(words)})"
+
+
+def same_for(records: int) -> str:
+    """Why a figure is not protected that only more records could alter."""
+    return f"the same when up to {records} record{'s change' if records > 1 else ' changes'} and all exact figures stay"
 
 
 def frozen_words(base: Additive, frozen: Ints, never: Bools | None = None, records: int = 0) -> tuple[str, ...]:
@@ -70,12 +96,11 @@ def frozen_words(base: Additive, frozen: Ints, never: Bools | None = None, recor
     """
     for_ever = frozen if never is None else frozen[never[frozen]]
     for_now = frozen[:0] if never is None else frozen[~never[frozen]]
-    few = f"no allowed change of up to {records} record{'s' * (records != 1)} alters"
     words = []
-    for places, why in ((for_ever, "no allowed change alters"), (for_now, few)):
+    for places, why in ((for_ever, SAME), (for_now, same_for(records))):
         if places.size:
             shown = [str(base.query.labels[i]) for i in places[:NAMED]]
-            words.append(f"{named(shown, places.size)} ({why} {'it' if places.size == 1 else 'them'})")
+            words.append(f"{named(shown, places.size)} ({why})")
     return tuple(words)
 
 
@@ -114,6 +139,13 @@ NO_MOVE = "no change of a few records keeps what must hold, so no statement woul
 
 #: Changes of so many records of so many cells are listed to see whether the inequalities leave room for one.
 FEW_RECORDS, FEW_CELLS = 2, 24
+#: Cells whose records are tried where not all changes are listed, and counts of all cells from which they change.
+SOME_CELLS, SOME_COUNTS = 8, (0, 1, 5, 100)
+#: Said where no two possible datasets are known that a statement is about.
+NOT_LOOKED = (
+    "it was not checked whether two datasets that obey everything that must hold can differ in this way: if none can, "
+    "this statement is about nobody"
+)
 
 
 def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any]] | None:
@@ -126,30 +158,68 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
         return AllDifferences(base.query, base.neighbours), {}
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
-        return None if _no_room(base, system, base.neighbours) else (AllDifferences(base.query, base.neighbours), {})
+        looked = _looked(base, system, base.neighbours)
+        return None if looked is None else (AllDifferences(base.query, base.neighbours), {"caveats": looked})
     moves = moves_within(base, space)
-    if moves.empty or _no_room(base, system, moves.neighbours):
+    looked = None if moves.empty else _looked(base, system, moves.neighbours)
+    if looked is None:
         return None
     if moves.everything:
-        return AllDifferences(base.query, base.neighbours), {}
-    caveats = () if _larger_are_sums(space, base.query, moves.neighbours) else (THESE_RECORDS_ONLY,)
+        return AllDifferences(base.query, base.neighbours), {"caveats": looked}
+    caveats = looked if _larger_are_sums(space, base.query, moves.neighbours) else (*looked, THESE_RECORDS_ONLY)
     frozen = open_frozen(moves, space)
     words = frozen_words(base, frozen, never_altered(base, space, moves), moves.records) if frozen.size else ()
     return moves, {"unprotected": words, "caveats": caveats}
 
 
-def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
-    """Whether it is proved that the inequalities leave no two possible answers that neighbouring data have."""
-    query = base.query
-    if not system.has_inequalities or query.cells is None or not query.integer:
+def _looked(base: Additive, system: System, relation: Neighbours) -> tuple[str, ...] | None:
+    """What a statement about a relation must say of whether it is about anybody; None where it is about nobody."""
+    none = _no_room(system, base.query, base.unit, relation)
+    return None if none else (NOT_LOOKED,) if none is None else ()
+
+
+@kept
+def _no_room(system: System, query: Query, unit: Fraction, relation: Neighbours) -> bool | None:
+    """Whether it is proved that the inequalities leave no two possible answers that neighbouring data have.
+
+    False where two are known, or where nothing but lower bounds limits what records add to; None: not known.
+    """
+    if not system.has_inequalities or query.cells is None or not query.integer or query.grid is not None:
         return False
-    if query.cells > FEW_CELLS or relation.records > FEW_RECORDS or query.grid is not None:
+    if system.branches or not (system.inequalities.count or (system.upper < LARGEST).any() or (system.lower > 0).any()):
         return False
-    if (changes := few_differences(query.columns, relation, MOST_CHANGES)) is None:
-        return False  # too many to look at
+    some = []
+    for table, change in _some_pairs(query, relation):
+        if (system.equalities.A @ change).any() or (system.invariants.A @ change).any():
+            continue
+        some.append(change)
+        if system.violation(table, unit) is None and system.violation(table + change, unit) is None:
+            return False
+    few = query.cells <= FEW_CELLS and relation.records <= FEW_RECORDS
+    every = few_differences(query.columns, relation, MOST_CHANGES) if few else None
+    changes = np.array(some if every is None else every, dtype=np.int64).reshape(-1, query.n)
     A = query.consistency().astype(np.int64)
     own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))
-    return none_possible(system, own, np.asarray(changes, dtype=np.int64), base.unit)
+    return none_possible(system, own, np.unique(changes, axis=0), unit, complete=every is not None)
+
+
+def _some_pairs(query: Query, relation: Neighbours) -> Iterator[tuple[Ints, Ints]]:
+    """Answers to simple tables and changes of them by one record, or by one that goes and one that comes."""
+    cells = int(query.cells or 0)
+    everywhere = np.asarray(query.answer(np.ones(cells, np.int64)), dtype=np.int64)
+    for j in np.unique(np.linspace(0, cells - 1, SOME_CELLS).astype(np.int64)).tolist():
+        one, other = (_answer_to_one(query, cell) for cell in (j, (j + 1) % cells))
+        for count in SOME_COUNTS:
+            if relation.adds:
+                yield count * everywhere, one
+            if not relation.adds or relation.records > 1:
+                yield count * everywhere + one, other - one
+
+
+def _answer_to_one(query: Query, cell: int) -> Ints:
+    table = np.zeros(int(query.cells or 0), np.int64)
+    table[cell] = 1
+    return np.asarray(query.answer(table), dtype=np.int64)
 
 
 @kept
@@ -201,10 +271,11 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     if base.query.n > LABELLED and rows.shape[0] <= NAMED:
         alone = alone[:0]  # `figures` do not say which outputs these are
     for moves, frozen, never in stages(base, system):
+        looked = _looked(base, system, moves.neighbours) or ()
         if moves.everything:
-            return [state(base.everything(), scope="all", unprotected=figures)]
+            return [state(base.everything(), scope="all", unprotected=figures, caveats=looked)]
         words = frozen_words(base, np.setdiff1d(frozen, alone), never, moves.records)
-        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + words))
+        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + words, caveats=looked))
     return statements
 
 
@@ -246,7 +317,7 @@ def stages(base: Additive, system: System) -> Iterator[tuple[Moves, Ints, Masks]
             return
         replaced = base.neighbours.adds and not moves.neighbours.adds  # one that goes and one that comes
         following = max(records, moves.records * (2 if replaced else 1)) + 1
-        if _no_room(base, system, moves.neighbours):
+        if _looked(base, system, moves.neighbours) is None:
             records = following
             continue
         frozen = moves.frozen[~always[moves.frozen]]
@@ -267,7 +338,6 @@ class _Weighted:
     divisors: Floats
 
     def enclosed(self, columns: Array) -> Enclosed:
-        """Project, then divide."""
         return self.space.enclosed(columns).divided(self.divisors)
 
 

@@ -21,7 +21,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from holdfast.pictures import card, number, rows_of, table_of
 from holdfast.privacy.losses.integer_gaussian import losses_delta
-from holdfast.privacy.words import CHANGES, Statement, figure
+from holdfast.privacy.words import Statement, change, factor, figure, learnt, whom
 
 #: Far more than the error of the functions above in doubles; results are rounded up by it.
 MARGIN = 1e-12
@@ -88,16 +88,44 @@ def amounts(statement: Statement) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def meanings(statement: Statement) -> list[str]:
+    """Say what each sign of `amounts` means, where it stands."""
+    times = factor(statement.epsilon or 0.0)
+    said = {
+        "ε": f"ε (epsilon): the probability of any result changes by a factor of at most {times}",
+        "δ": "δ (delta): and by at most so much besides",
+        "ρ": "ρ (rho): what this release adds to the sum over all releases of the same data",
+        "μ": "μ (mu): the two cases are no easier to tell apart than bell curves μ standard deviations apart",
+    }
+    return [f"{said[sign]}." for sign, _ in amounts(statement)] + ["Less hides more."]
+
+
 def in_words(statement: Statement) -> str:
-    """Say of how many guesses in a hundred at most so many are right."""
-    one, many = CHANGES[statement.neighbours.kind]
-    change = one if statement.records == 1 else many.format(k=statement.records)
-    shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
-    seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
+    """Say of how many guesses in a hundred at most so many are right; true for the scope and the relation as it stands.
+
+    A reader may be quoted these sentences: tests list all pairs of small datasets that they speak of.
+    """
+    right = f"The guess is right in at most {in_hundred(statement)} of 100 cases; with a coin it would be 50 of 100."
+    if statement.status != "proved":
+        right += " This rests on an estimate and is not proved."
+    one = whom(statement)
+    if statement.scope == "all" and one.startswith("one "):
+        if statement.neighbours.adds:
+            asked = f"guesses whether {one} is in the data. Both cases were equally likely to them before"
+        else:
+            asked = f"guesses which of two {one} is, having thought both equally likely before"
+            right += " The number of records is taken as known."
+        return f"Somebody knows everything else in the data, sees the release, and {asked}. {right}"
+    shared, seen = "", "the release"
+    if statement.scope == "invariant-sharing":
+        shared = " that agree in every exactly published figure"
+        right += " Nothing is said about versions of the data that differ in an exactly published figure."
+    if statement.scope == "subspace":
+        seen = "the noisy part of the release alone"
+        right += " Nothing is said about this part and the exactly published figures together."
     return (
-        f"Take any two datasets, one of which becomes the other when {change}{shared}. Somebody who knows both, {seen} "
-        f"and guesses which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a "
-        "coin it would be 50 in 100."
+        f"Take two versions of the data{shared}; one becomes the other when {change(statement)}. Somebody who thought "
+        f"both equally likely sees {seen}, and guesses which is the true one. {right}"
     )
 
 
@@ -106,13 +134,13 @@ def in_words(statement: Statement) -> str:
 
 def promise_rows(statement: Statement) -> dict[str, str]:
     """Return what a statement says, short, by heading."""
-    one, many = CHANGES[statement.neighbours.kind]
     scopes = {
-        "subspace": "the part that exact figures leave open",
-        "invariant-sharing": "data that share exact figures",
+        "subspace": "the noisy part of what is published",
+        "invariant-sharing": "data that agree in all exact figures",
     }
     return {
-        "hides that": one if statement.records == 1 else many.format(k=statement.records),
+        "can somebody learn it?": " ".join(learnt(statement)),
+        "hides that": change(statement),
         "right guesses": "" if statement.void else f"at most {in_hundred(statement)} in 100 (a coin: 50)",
         "only for": scopes.get(statement.scope, ""),
         "not protected": "; ".join(statement.unprotected),
@@ -123,7 +151,6 @@ def promise_rows(statement: Statement) -> dict[str, str]:
 
 
 def heading(statement: Statement) -> str:
-    """Return how much a statement promises, in signs."""
     if statement.void:
         return "nothing is promised"
     return f"{', '.join(f'{sign} = {amount}' for sign, amount in amounts(statement))} ({statement.status})"
@@ -152,5 +179,4 @@ def _interval(low: float, high: float) -> str:
 
 
 def card_of(statement: Statement) -> str:
-    """Return the card."""
     return card("Guarantee", heading(statement), rows_of(promise_rows(statement)))

@@ -26,9 +26,8 @@ from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
+from holdfast.queries.co_changes.by_column import CoChanges, Column, records_together
 from holdfast.queries.neighbours import ADD_REMOVE
-from holdfast.queries.together.records import records_together
-from holdfast.queries.together.together import Column, Together
 
 #: Outputs of a query without columns of its own that take their role.
 MOST_OUTPUTS = 64
@@ -42,13 +41,12 @@ class Protected:
     all of their records.
     """
 
-    together: Together
+    together: CoChanges
     statement: Guarantee | None
     kept: int = 1
 
     @property
     def column(self) -> str:
-        """Its name."""
         return self.together.column
 
     @property
@@ -86,7 +84,6 @@ class Protected:
         return f"one {self.whom} alone"
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
         numbers = ("epsilon", "delta", "rho")
         said = {name: None if self.statement is None else getattr(self.statement, name) for name in numbers}
         return self.together.as_mapping() | said | {"in_words": str(self)}
@@ -110,7 +107,6 @@ class Protection:
 
     @property
     def statement(self) -> Guarantee | None:
-        """The statement about k* records."""
         return next((row.statement for row in self.rows if row.records == self.records), None)
 
     @property
@@ -125,7 +121,6 @@ class Protection:
         return tuple(row.column for row in self.rows if row.records is not None and row.records * self.kept > covered)
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
         return {"kind": self.kind, "records": self.records, "columns": [row.as_mapping() for row in self.rows]}
 
     def __str__(self) -> str:
@@ -150,7 +145,7 @@ def protection(
     return Protection(kind, tuple(Protected(each, statements.get(each.records or 0)) for each in needed))
 
 
-def together_of(query: Query, system: System | None, kind: str, columns: tuple[Column, ...]) -> tuple[Together, ...]:
+def together_of(query: Query, system: System | None, kind: str, columns: tuple[Column, ...]) -> tuple[CoChanges, ...]:
     """Return how many records of each column must change together, whatever the noise is."""
     rows = sparse.csr_array((0, query.n), dtype=np.int64)
     if system is not None and not system.branches:
@@ -262,10 +257,9 @@ def _alone(row: Protected) -> list[str]:
     if alone is None:
         return [f"{row.by_itself} changes nothing of it"]
     first, last = alone.example, together.steps[-1].example
-    return [
-        f"{row.by_itself} changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
-        f"{first[1]}, but not {last[0]} and {last[1]}"
-    ]
+    share = 100 * alone.pairs // together.pairs
+    often = f"{share or 'fewer than 1'} of 100 pairs of values"
+    return [f"{row.by_itself} changes {first[0]} into {first[1]}, but not {last[0]} into {last[1]} ({often})"]
 
 
 def _fixed(row: Protected) -> list[str]:
@@ -288,7 +282,6 @@ def counted(records: int, kind: str, kept: int = 1) -> str:
 
 
 def amount(statement: Guarantee) -> str:
-    """Write how much a statement allows."""
     if statement.void:
         return "nothing promised"
     words = [] if statement.epsilon is None else [f"epsilon {figure(statement.epsilon)}"]

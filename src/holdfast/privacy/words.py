@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -10,55 +11,87 @@ from typing import Protocol
 from holdfast.queries.neighbours import Neighbours
 
 
+@dataclass(frozen=True)
+class Persons:
+    """Whom a statement is about where a person may have several records: a column's values, each with so many."""
+
+    column: str
+    records: int
+
+
+@dataclass(frozen=True)
+class Learnable:
+    """Whether somebody can learn a column of the records: whether a statement covers all of it, and the answer."""
+
+    column: str
+    covered: bool
+    answer: str
+
+
 class Statement(Protocol):
     """What words need of a guarantee: its fields and whether it is void."""
 
     @property
-    def epsilon(self) -> float | None: ...  # noqa: D102
+    def epsilon(self) -> float | None: ...
     @property
-    def delta(self) -> float: ...  # noqa: D102
+    def delta(self) -> float: ...
     @property
-    def rho(self) -> float | None: ...  # noqa: D102
+    def rho(self) -> float | None: ...
     @property
-    def mu(self) -> float | None: ...  # noqa: D102
+    def mu(self) -> float | None: ...
     @property
-    def orders(self) -> str: ...  # noqa: D102
+    def orders(self) -> str: ...
     @property
-    def neighbours(self) -> Neighbours: ...  # noqa: D102
+    def neighbours(self) -> Neighbours: ...
     @property
-    def scope(self) -> str: ...  # noqa: D102
+    def scope(self) -> str: ...
     @property
-    def status(self) -> str: ...  # noqa: D102
+    def status(self) -> str: ...
     @property
-    def because(self) -> str: ...  # noqa: D102
+    def because(self) -> str: ...
     @property
-    def unprotected(self) -> tuple[str, ...]: ...  # noqa: D102
+    def unprotected(self) -> tuple[str, ...]: ...
     @property
-    def numerical_delta(self) -> float: ...  # noqa: D102
+    def numerical_delta(self) -> float: ...
     @property
-    def caveats(self) -> tuple[str, ...]: ...  # noqa: D102
+    def caveats(self) -> tuple[str, ...]: ...
     @property
-    def assumes(self) -> tuple[str, ...]: ...  # noqa: D102
+    def assumes(self) -> tuple[str, ...]: ...
     @property
-    def exact(self) -> bool: ...  # noqa: D102
+    def exact(self) -> bool: ...
     @property
-    def losses(self) -> tuple[tuple[tuple[int, Fraction, int], ...], ...]: ...  # noqa: D102
+    def losses(self) -> tuple[tuple[tuple[int, Fraction, int], ...], ...]: ...
     @property
-    def records(self) -> int: ...  # noqa: D102
+    def records(self) -> int: ...
     @property
-    def void(self) -> bool: ...  # noqa: D102
+    def void(self) -> bool: ...
+    @property
+    def unit(self) -> Persons | None: ...
+    @property
+    def columns(self) -> tuple[Learnable, ...]: ...
 
 
 #: Figures shown are rounded up to this many digits, so that words never promise more than numbers.
 DIGITS = 6
 
-CHANGES = {
-    "add-remove": ("one record is added or removed", "up to {k} records are added or removed"),
-    "replace-one": (
-        "one record is replaced by any other",
-        "up to {k} records are each replaced by any other",
-    ),
-}
+
+def whom(statement: Statement) -> str:
+    """Name who or what changes: one record, or one person with all records of theirs, or several."""
+    unit, records = statement.unit, statement.records
+    if unit is None or records % unit.records:
+        return "one record" if records == 1 else f"up to {records} records"
+    persons = records // unit.records
+    named = f"one {unit.column}" if persons == 1 else f"up to {persons} persons (values of {unit.column!r})"
+    return named if unit.records == 1 else f"{named}, whatever their records,"
+
+
+def change(statement: Statement) -> str:
+    """Say what changes between the two datasets that a statement compares."""
+    who = whom(statement)
+    many = who.startswith("up to")
+    if statement.neighbours.adds:
+        return f"{who} {'are' if many else 'is'} added or removed"
+    return f"{who} {'are each' if many else 'is'} replaced by any other"
 
 
 def figure(value: float, digits: int = DIGITS) -> str:
@@ -74,9 +107,12 @@ def figure(value: float, digits: int = DIGITS) -> str:
     return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e9") else f"{rounded:e}"
 
 
-def describe(guarantee: Statement) -> str:
-    """Say what is hidden, how strongly, against what, what is not protected, and on what grounds."""
-    sentences = [_hidden(guarantee)]
+def describe(guarantee: Statement, *, columns: bool = True) -> str:
+    """Say what is hidden, how strongly, against what, what is not protected, and on what grounds.
+
+    `columns`: also whether somebody can learn each column.
+    """
+    sentences = [_hidden(guarantee), *(learnt(guarantee) if columns else ())]
     if guarantee.void:
         sentences.append("Nothing is promised: epsilon is infinite.")
     else:
@@ -106,20 +142,30 @@ def _plain(text: str) -> str:
     return text.strip().rstrip(".")
 
 
+def learnt(guarantee: Statement) -> list[str]:
+    """Say of every column whether somebody can learn it, those of one answer together."""
+    answers: dict[str, list[str]] = {}
+    for row in guarantee.columns:
+        answers.setdefault(row.answer, []).append(row.column)
+    told = (f"{', '.join(named)}: {answer}." for answer, named in answers.items())
+    return [f"{words[:1].upper()}{words[1:]}" for words in told]
+
+
 def _hidden(guarantee: Statement) -> str:
-    kind, records = guarantee.neighbours.kind, guarantee.records
-    one, many = CHANGES.get(kind, (f"one record changes ({kind})", f"up to {{k}} records change ({kind})"))
-    change = one if records == 1 else many.format(k=records)
-    shared = (
-        ", as long as every exactly published figure stays the same" if (guarantee.scope == "invariant-sharing") else ""
-    )
-    return f"The statement compares what is published before and after {change}{shared}."
+    sharing = guarantee.scope == "invariant-sharing"
+    shared = ", as long as every exactly published figure stays the same" if sharing else ""
+    compared = "he statement compares what is published before and after"
+    if guarantee.unit is None:
+        return f"T{compared} {change(guarantee)}{shared}."
+    first, done = whom(guarantee).rstrip(","), change(guarantee).removeprefix(whom(guarantee))
+    they = "these persons" if first.startswith("up to") else f"the {guarantee.unit.column}"
+    return f"{first[:1].upper()}{first[1:]}: t{compared} {they}{done}{shared}."
 
 
 def _strength(guarantee: Statement) -> list[str]:
     sentences = []
     if guarantee.epsilon is not None:
-        odds = _odds(guarantee.epsilon)
+        odds = factor(guarantee.epsilon)
         subspace = guarantee.scope == "subspace"
         what = "values of the part of the output that is covered" if subspace else "outcomes"
         against = "looked at by itself" if subspace else "whatever else a reader knows or computes"
@@ -138,16 +184,16 @@ def _strength(guarantee: Statement) -> list[str]:
         sentences.append(f"Of this delta, {figure(guarantee.numerical_delta)} pays for numerical error.")
     if guarantee.rho is not None:
         where = " at whole Rényi orders from 2 on" if guarantee.orders == "integer" else ""
-        sentences.append(f"Concentrated privacy holds with rho {figure(guarantee.rho)}{where}.")
+        sentences.append(f"Rho is {figure(guarantee.rho)}{where} (concentrated privacy): less hides more.")
     if guarantee.mu is not None:
         sentences.append(
-            "The two cases are no easier to tell apart than one draw of normal noise shifted by "
-            f"{figure(guarantee.mu)} standard deviations (mu)."
+            f"Mu is {figure(guarantee.mu)}: before and after are no easier to tell apart than two bell curves whose "
+            f"middles lie {figure(guarantee.mu)} standard deviations apart."
         )
     return sentences
 
 
-def _odds(epsilon: float) -> str:
+def factor(epsilon: float) -> str:
     """Write e to the ε for people, rounded up: two digits of what is beyond 1, or three of what is large."""
     if epsilon >= 700:
         return f"e to the {figure(epsilon)}"
@@ -160,9 +206,10 @@ def _odds(epsilon: float) -> str:
 def _scope(guarantee: Statement) -> list[str]:
     if guarantee.scope == "subspace":
         return [
-            "It covers every such change, but only the part of the output that the exactly published figures and the "
-            "equalities that hold leave open; that part together with the published figures is not covered."
+            "It covers every such change, but only the noisy part of what is published: what is left open by the "
+            "exactly published figures and by the sums that must hold. It does not cover the noisy part and the exact "
+            "figures together."
         ]
     if guarantee.scope == "invariant-sharing":
-        return ["It says nothing about changes that alter an exactly published figure."]
+        return ["It promises nothing about changes that alter an exactly published figure."]
     return []

@@ -2,19 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.neighbours import Neighbours, Relation
 from holdfast.rooms import on_demand
 
 if TYPE_CHECKING:
     from holdfast.queries.areas.counting import counts
     from holdfast.queries.areas.linked import linked
     from holdfast.queries.bounded import query
+    from holdfast.queries.co_changes.moves import Moves, shared_moves
     from holdfast.queries.identity import histogram
     from holdfast.queries.linear_query import Query
     from holdfast.queries.margin_counts import margins
     from holdfast.queries.matrix_workload import workload
-    from holdfast.queries.moves.moves import Moves
-    from holdfast.queries.moves.search import shared_moves
     from holdfast.queries.weights import Bound
 
 # Guarantees speak of neighbours, and load nothing else of this room.
@@ -28,8 +27,7 @@ __getattr__ = on_demand(
         "linear_query": ("Query",),
         "margin_counts": ("margins",),
         "matrix_workload": ("workload",),
-        "moves.moves": ("Moves",),
-        "moves.search": ("shared_moves",),
+        "co_changes.moves": ("Moves", "shared_moves"),
         "weights": ("Bound",),
     },
 )
@@ -39,6 +37,7 @@ __all__ = [
     "Moves",
     "Neighbours",
     "Query",
+    "Relation",
     "counts",
     "histogram",
     "linked",

@@ -5,19 +5,68 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.arguments import Refused, positive, whole
-from holdfast.arrays import Bools, Ints
+from holdfast.arguments import Number, Refused, positive, shown, whole
+from holdfast.arrays import Array, Bools, Ints
+from holdfast.queries.columns import Columns
+from holdfast.queries.kinds import Kind
 from holdfast.queries.linear_query import Query
-from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.rounding import sqrt_up
-from holdfast.queries.unlisted import UnlistedQuery
-from holdfast.queries.weights import Bound, Weights
+from holdfast.queries.neighbours import Neighbours, Relation
+from holdfast.queries.weights import Bound, Weights, sqrt_up
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnlistedQuery(Query):
+    """A query without cells; `WHOM` says of what else columns, differences and kinds must be asked, and why."""
+
+    WHOM: ClassVar[str]
+
+    @property
+    def cells(self) -> None:
+        return None
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Not listed: refused."""
+        self._refuse("columns")
+
+    def answer(self, cells: npt.ArrayLike) -> Array:
+        """Refuse: there are no cells."""
+        del cells
+        self._refuse("answer")
+
+    def differences(self, neighbours: Relation = "add-remove") -> Array:
+        """Refuse: they are not listed."""
+        del neighbours
+        self._refuse("differences")
+
+    def mask(self, allowed: npt.ArrayLike | None) -> Bools | None:
+        """Refuse anything but None: there are no cells."""
+        if allowed is not None:
+            self._refuse("allowed")
+        return None
+
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
+        """Refuse: they are not listed."""
+        del which, mask
+        self._refuse("kinds")
+
+    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
+        """Refuse: they are not listed."""
+        del which, classes
+        self._refuse("kinds")
+
+    def _answer(self, cells: Ints) -> Array:
+        del cells
+        self._refuse("answer")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise Refused(f"{what} must be asked of {self.WHOM}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,12 +81,10 @@ class BoundedQuery(UnlistedQuery):
 
     @property
     def integer(self) -> bool:
-        """As declared."""
         return self.whole_answers
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
-        """The outputs' numbers."""
         return np.array([f"output {i}" for i in range(self.n)], dtype=object)
 
     def consistency(self) -> csr_array[Any]:
@@ -59,7 +106,7 @@ class BoundedQuery(UnlistedQuery):
         return min(self.l1, self.l2)
 
 
-def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Query:
+def query(n: int, l1: Number | None = None, l2: Number | None = None, *, integer: bool = True) -> Query:
     """Describe n answers known only by their sensitivities to one change in the relation that is used.
 
     Args:
@@ -80,7 +127,7 @@ def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Qu
     if l1 is None and l2 is None:
         raise Refused("l1 or l2 must be given, found neither")
     if not isinstance(integer, bool):
-        raise Refused(f"integer must be True or False, found {integer!r}")
+        raise Refused(f"integer must be True or False, found {shown(integer)}")
     sum_of_changes = None if l1 is None else positive("l1", l1)
     length = None if l2 is None else positive("l2", l2)
     if sum_of_changes is None:

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.arguments import LARGEST, Refused, one_of
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.domains.names import text_of
+from holdfast.domains.frame import text_of
 
 #: The column that says in which of several categories of a node a record is, by number.
 CATEGORY = "category"
@@ -107,7 +107,6 @@ def _cell(names: dict[str, str | None], keys: Sequence[Key]) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    """A count, or nothing where it is none."""
     text = None if isinstance(value, bool) else text_of(value)
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else None
 

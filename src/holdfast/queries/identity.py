@@ -33,28 +33,23 @@ class CellCounts(Query):
 
     @property
     def cells(self) -> int:
-        """The number of cells, equal to the number of outputs."""
         return self.n
 
     @property
     def identity(self) -> bool:
-        """W is the identity."""
         return True
 
     @property
     def cube(self) -> Cube | None:
-        """The cube, if the cells are those of one."""
         return self.table
 
     @cached_property
     def columns(self) -> Columns:
-        """The identity."""
         index = np.arange(self.n + 1)
         return csc_array((np.ones(self.n, np.int64), index[:-1], index), shape=(self.n, self.n))
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
-        """The coordinates of each cell, or its number."""
         if self.table is None:
             return np.array([f"cell {j}" for j in range(self.n)], dtype=object)
         names, points = self.table.names, self.table.coordinates(np.arange(self.n))
@@ -73,7 +68,6 @@ class CellCounts(Query):
         return [(self.n,)] if shape in (None, (self.n,)) else [(self.n,), shape or ()]
 
     def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
-        """Return the largest weight of an allowed cell."""
         del p  # a cell changes by 1
         groups = _present(weights.which, mask, self.n)
         return Bound(max((weights.values[g] for g in groups), default=Fraction(0)), True)
@@ -87,11 +81,9 @@ class CellCounts(Query):
         return Bound(best, True)
 
     def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
-        """Return one kind per group of allowed cells."""
         return maximal(frozenset({((1, g), 1)}) for g in _present(which, mask, self.n))
 
     def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
-        """Return one kind per pair of groups that meet in a class."""
         pairs = _pairs(which, classes, self.n, None)
         return maximal(frozenset(Counter((1, g) for g in pair).items()) for pair in pairs)
 

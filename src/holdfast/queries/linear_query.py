@@ -14,19 +14,35 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
+from holdfast.arguments import LARGEST, Frame, Refused, array, one_of, reals, whole_numbers
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
+from holdfast.queries.columns import (
+    Columns,
+    difference_set,
+    distinct_only,
+    largest_column,
+    largest_pair,
+    one_of_each_sign,
+    pair_blocks,
+    widest_row,
+)
 from holdfast.queries.counting import count_cells
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
-from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
-from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.rounding import float_up, sqrt_up
-from holdfast.queries.weights import Bound, Weights, groups_of
+from holdfast.queries.neighbours import Neighbours, Relation
+from holdfast.queries.weights import Bound, Weights, float_up, groups_of, sqrt_up
 
 # Values this close to a step of the grid, in steps, are meant to be on it.
 _OFF_GRID = 1e-6
+#: Weights that outputs may have.
+Values = Sequence[Any]
+#: One entry for each output or cell; None: all are alike.
+Listed = npt.ArrayLike | None
+#: What a notebook or an editor lists of a query.
+SHOWN = [
+    *("answer", "by", "cells", "columns", "consistency", "count", "cube", "differences", "domain", "grid", "groups"),
+    *("hierarchy", "integer", "labels", "level_of", "levels", "n", "named", "sensitivity", "table", "tree"),
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,8 +61,6 @@ class Query(ABC):
     """
 
     n: int
-
-    # What a kind of query has to say about itself ---------------------------------------------------------
 
     @property
     @abstractmethod
@@ -77,8 +91,6 @@ class Query(ABC):
         result.__dict__["labels"] = labels  # where the computed names would be kept
         return result
 
-    # What it may refine -----------------------------------------------------------------------------------
-
     @property
     def integer(self) -> bool:
         """Whether the answers are whole numbers (in steps of `grid`, where there is one)."""
@@ -96,7 +108,7 @@ class Query(ABC):
         """Turn numbers of steps into the user's units, rounded once."""
         return steps if self.grid is None else steps * self.grid.numerator / self.grid.denominator
 
-    def in_steps(self, name: str, values: Any, shape: tuple[int, ...] | None, *, whole: bool) -> Array:
+    def in_steps(self, name: str, values: npt.ArrayLike, shape: tuple[int, ...] | None, *, whole: bool) -> Array:
         """Read values in the user's units as steps of the grid, whole ones where asked; a refusal names a position."""
         step = 1.0 if self.grid is None else float(self.grid)
         if not whole:
@@ -145,7 +157,7 @@ class Query(ABC):
         """The depth (or margin number) of each output."""
         return None
 
-    def level_number(self, name: str, key: Any) -> int:
+    def level_number(self, name: str, key: object) -> int:
         """Return the number of a level, by its name or number; `name` says for what it was given."""
         if self.levels is None:
             raise Refused(f"{name} per level needs a query with levels (counts of a hierarchy, or margins)")
@@ -153,9 +165,7 @@ class Query(ABC):
             return self.levels[one_of(f"a level of {name}", key, list(self.levels))]
         return one_of(f"a level of {name}", int(key) if isinstance(key, np.integer) else key, range(len(self.levels)))
 
-    # What all share ---------------------------------------------------------------------------------------
-
-    def answer(self, cells: Any) -> Array:
+    def answer(self, cells: npt.ArrayLike) -> Array:
         """Return the truth from `cells`, counts ≥ 0: int64 if answers are whole, else float64."""
         counts = array("cells", cells)
         if counts.shape not in self._cell_shapes():
@@ -166,7 +176,7 @@ class Query(ABC):
             raise Refused(f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not")
         return self.in_units(self._answer(whole))
 
-    def count(self, frame: Any, count: str | None = None, outside: str = "refuse") -> Array:
+    def count(self, frame: Frame, count: str | None = None, outside: str = "refuse") -> Array:
         """Return the truth from records, one row each, in any data frame that narwhals reads.
 
         Records name their place by the columns of a hierarchy's levels (the lowest ones that tell places apart), on a
@@ -180,9 +190,10 @@ class Query(ABC):
         """
         return self.in_units(self._answer(count_cells(self.cells, *self.domain, frame, count, outside)))
 
-    def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
+    def sensitivity(self, p: float, neighbours: Relation = "add-remove") -> float:
         """Return the largest ‖d‖_p over the difference set of `neighbours`, p = 1, 2 or inf, rounded up to a double."""
-        known = isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf)
+        given: object = p
+        known = isinstance(given, (int, float)) and not isinstance(given, bool) and given in (1, 2, np.inf)
         norm = one_of("p", float(p) if known else p, [1.0, 2.0, np.inf])
         relation = Neighbours.of(neighbours)
         step = Fraction(1) if self.grid is None else self.grid
@@ -191,11 +202,11 @@ class Query(ABC):
         bound = self.bound([1], None, int(norm), relation)
         return float_up(step * bound.value) if norm == 1 else sqrt_up(step**2 * bound.value)
 
-    def differences(self, neighbours: Any = "add-remove") -> Array:
+    def differences(self, neighbours: Relation = "add-remove") -> Array:
         """Return the difference set of `neighbours`: distinct non-zero rows, both signs; refused when too many."""
         return self.in_units(difference_set(self.columns, Neighbours.of(neighbours)))
 
-    def bound(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Bound:
+    def bound(self, values: Values, which: Listed, p: int, neighbours: Relation, allowed: Listed = None) -> Bound:
         """Return max over differences d of Σ_i values[which[i]]·|d_i|^p with whether it is attained.
 
         allowed: which cells can hold records at all (None: every one).
@@ -207,17 +218,17 @@ class Query(ABC):
         one = self.single(weights, p, mask) if relation.adds else self.pair(weights, p, as_classes(mask))
         return Bound(one.value * relation.records**p, one.exact)
 
-    def largest(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Fraction:
+    def largest(self, values: Values, which: Listed, p: int, neighbours: Relation, allowed: Listed = None) -> Fraction:
         """Return max over differences d of Σ_i values[which[i]]·|d_i|^p; never too small, see `is_exact`."""
         return self.bound(values, which, p, neighbours, allowed).value
 
-    def is_exact(self, neighbours: Any = "add-remove", which: Any = None, allowed: Any = None) -> bool:
+    def is_exact(self, neighbours: Relation = "add-remove", which: Listed = None, allowed: Listed = None) -> bool:
         """Return whether `largest` (with equal values) is attained and not only a bound."""
         groups = groups_of(which, self.n)
         values = [1] if groups is None else [1] * (int(groups.max(initial=0)) + 1)
         return all(self.bound(values, groups, p, neighbours, allowed).exact for p in (1, 2))
 
-    def kinds(self, which: Any, neighbours: Any, allowed: Any = None) -> list[Kind]:
+    def kinds(self, which: Listed, neighbours: Relation, allowed: Listed = None) -> list[Kind]:
         """Return the maximal multisets of (|d_i|, which[i]) over the differences; refused when too many."""
         relation = Neighbours.of(neighbours)
         groups = groups_of(which, self.n)
@@ -230,7 +241,7 @@ class Query(ABC):
             return self.single_kinds(groups, mask)
         return self.pair_kinds(groups, as_classes(mask))
 
-    def mask(self, allowed: Any) -> Bools | None:
+    def mask(self, allowed: Listed) -> Bools | None:
         """Check and return the cells that can hold records; None stands for all of them."""
         return None if allowed is None else _mask(allowed, self.cells)
 
@@ -258,6 +269,10 @@ class Query(ABC):
         for difference, _, _ in blocks:
             found |= kinds_of_columns(difference, which)
         return maximal(found)
+
+    def __dir__(self) -> list[str]:
+        """What users ask a query; the rest is how other rooms ask for its largest changes."""
+        return [name for name in SHOWN if hasattr(type(self), name) or name in self.__dict__]
 
     def __repr__(self) -> str:
         of = "" if self.cells is None else f" of {self.cells} cells"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,38 +38,31 @@ class MarginCounts(Query):
 
     @property
     def cells(self) -> int:
-        """The number of cells of the cube."""
         return self.table.cells
 
     @property
     def cube(self) -> Cube:
-        """The cube."""
         return self.table
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """Each margin's name with its number."""
         return {self.table.margin_name(axes): m for m, axes in enumerate(self.keep)}
 
-    def level_number(self, name: str, key: Any) -> int:
-        """Return the margin meant by its name, its number, or its axes."""
+    def level_number(self, name: str, key: object) -> int:
         if isinstance(key, tuple):
             key = self.table.margin_name(key)
         return super().level_number(name, key)
 
     @cached_property
     def sizes(self) -> Ints:
-        """The number of outputs of each margin."""
         return np.array([math.prod(self.table.margin_shape(axes)) for axes in self.keep], dtype=np.int64)
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where each margin begins among the outputs."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     @cached_property
     def level_of(self) -> Ints:
-        """The number of each output's margin."""
         return np.repeat(np.arange(len(self.keep)), self.sizes)
 
     @cached_property
@@ -176,7 +169,7 @@ class MarginCounts(Query):
         return Fraction(1 if relation.adds or any(map(self._moves, self.keep)) else 0)
 
 
-def margins(shape: int | Sequence[int] | Cube, keep: Any = None) -> Query:
+def margins(shape: int | Sequence[int] | Cube, keep: Iterable[str | Iterable[int | str]] | None = None) -> Query:
     """Ask a cube's cells, or the listed margins, stacked in order.
 
     Args:

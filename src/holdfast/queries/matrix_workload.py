@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy.sparse import csc_array, csr_array, issparse
 
-from holdfast.arguments import LARGEST, Refused, positive, reals, whole_numbers
+from holdfast.arguments import LARGEST, Matrix, Number, Refused, positive, reals, whole_numbers
 from holdfast.arguments import array as numbers
 from holdfast.arrays import Array, Ints
 from holdfast.queries.columns import Columns, equal_columns, terms_of
@@ -31,7 +31,6 @@ class Workload(Query):
 
     @property
     def cells(self) -> int:
-        """The number of columns of W."""
         return int(self.matrix.shape[1])
 
     @property
@@ -51,7 +50,6 @@ class Workload(Query):
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
-        """The rows' numbers."""
         return np.array([f"row {i}" for i in range(self.n)], dtype=object)
 
     def consistency(self) -> csr_array[Any]:
@@ -93,7 +91,7 @@ def _primitive(rows: list[list[int]], n: int) -> Ints:
     return result
 
 
-def workload(W: Any, grid: Any = None) -> Query:
+def workload(W: Matrix, grid: Number | None = None) -> Query:
     """Ask W·hist(x) for a matrix W of shape (outputs, cells).
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from holdfast.arguments import Refused, one_of, shown, whole
 
@@ -34,7 +34,7 @@ class Neighbours:
         object.__setattr__(self, "records", whole("records", self.records, at_least=1))
 
     @classmethod
-    def of(cls, value: Any) -> Neighbours:
+    def of(cls, value: Relation | str) -> Neighbours:
         """Return the relation that `value` means: its kind (one record), or a relation itself."""
         if isinstance(value, cls):
             return value
@@ -55,3 +55,7 @@ class Neighbours:
         if self.records == 1:
             return f"one record {verb}"
         return f"up to {self.records} records {'added or removed' if self.adds else 'replaced by others'}"
+
+
+#: What a relation is given as: its kind, for one record, or a relation itself.
+Relation = Neighbours | Literal["add-remove", "replace-one"]

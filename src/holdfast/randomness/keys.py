@@ -9,7 +9,7 @@ from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.randomness.stream import KEY_BYTES, Stream
 
 _SMALLEST_SECRET = 16  # bytes: 128 bits are beyond guessing
@@ -31,7 +31,7 @@ def _encoded(path: tuple[int | str, ...]) -> bytes:
             number = int(element)
             content = number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)
         else:
-            raise Refused(f"path must hold whole numbers and text only, found {element!r}")
+            raise Refused(f"path must hold whole numbers and text only, found {shown(element)}")
         parts += [kind, len(content).to_bytes(8, "little"), content]
     return b"".join(parts)
 

@@ -7,7 +7,7 @@ import numbers
 
 import numpy as np
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.randomness.stream import KEY_BYTES, Stream
 
 
@@ -37,6 +37,6 @@ def seeded(seed: int) -> Stream:
         True
     """
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise Refused(f"seed must be a whole number of at least 0, found {seed!r}")
+        raise Refused(f"seed must be a whole number of at least 0, found {shown(seed)}")
     digits = str(int(seed)).encode()
     return Stream(hashlib.blake2b(digits, digest_size=KEY_BYTES, person=b"holdfast.seeded").digest())

@@ -1,11 +1,9 @@
 """The analyst's side: noisy answers refined by what is known, and what a refinement does to the privacy loss."""
 
 from holdfast.refinement.best_linear import refine
-from holdfast.refinement.calibration import calibrate_refinement
 from holdfast.refinement.knowledge import Gain, knowledge_gain
 from holdfast.refinement.linear import LinearRefinement
-from holdfast.refinement.loss import Loss, refinement_loss
-from holdfast.refinement.printed import printed_theorem_2
+from holdfast.refinement.loss import Loss, calibrate_refinement, printed_theorem_2, refinement_loss
 
 __all__ = [
     "Gain",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import onto
-from holdfast.arguments import Refused, known, reals
+from holdfast.arguments import Matrix, Numbers, Refused, known, reals
 from holdfast.arrays import Floats
 from holdfast.constraints import Constraint, equals
 from holdfast.exact.rational_matrices import dense
@@ -15,7 +15,12 @@ from holdfast.exact.rationals import numeric
 
 
 def refine(
-    noisy: Any, B: Any = None, c: Any = None, covariance: Any = None, *, knowledge: Constraint | None = None
+    noisy: Numbers,
+    B: Matrix | None = None,
+    c: Numbers | None = None,
+    covariance: Matrix | None = None,
+    *,
+    knowledge: Constraint | None = None,
 ) -> Floats:
     """Return the best linear refinement X + ΣB(BᵀΣB)⁻¹(c − BᵀX) of noisy answers X.
 

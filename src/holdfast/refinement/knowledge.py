@@ -7,21 +7,23 @@ property. Bayes' rule turns a release into a posterior; what is known besides (s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse, stats
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import Number, Refused, whole
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.beliefs import belief
 from holdfast.constraints import Constraint
 from holdfast.mechanism import Mechanism
 from holdfast.randomness import Stream, seeded
 
+Table = TypeVar("Table")
+Output = TypeVar("Output")
 #: Releases that are simulated, and the fewest from one dataset.
 SIZE, FEWEST = 20_000, 200
 #: Classes of releases that an adversary tells apart who does not know their law.
@@ -78,9 +80,9 @@ class Gain:
 
 
 def knowledge_gain(
-    mechanism: Mechanism | Mapping[Any, Mapping[Any, Any]],
-    prior: Mapping[Any, Any],
-    secret: Callable[[Any], bool] | Any,
+    mechanism: Mechanism | Mapping[Table, Mapping[Output, Number]],
+    prior: Mapping[Table, Number],
+    secret: Callable[[Table], bool] | Iterable[Table],
     *,
     knowledge: Constraint | None = None,
     size: int = SIZE,
@@ -139,7 +141,6 @@ def _restricted(prior: dict[Any, Fraction], knowledge: Constraint) -> dict[Any, 
 
 
 def _exact(laws: Mapping[Any, Mapping[Any, Any]], weights: dict[Any, Fraction], held: dict[Any, bool]) -> Gain:
-    """Sum over all outputs."""
     joint: dict[Any, list[Fraction]] = {}
     for x, weight in weights.items():
         if x not in laws:

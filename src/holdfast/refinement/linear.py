@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq_mat
 
-from holdfast.arguments import Refused, reals
+from holdfast.arguments import Matrix, Numbers, Refused, reals
 from holdfast.arrays import Floats
 from holdfast.exact.rational_matrices import (
     as_floats,
@@ -35,12 +35,13 @@ class LinearRefinement:
 
     Example:
         >>> import holdfast as hf
-        >>> best = hf.LinearRefinement.best([[1], [1]])  # two answers whose sum is known
+        >>> from holdfast.refinement import LinearRefinement
+        >>> best = LinearRefinement.best([[1], [1]])  # two answers whose sum is known
         >>> best.unbiased([[1], [1]]), best.constrained([[1], [1]])
         (True, True)
     """
 
-    def __init__(self, A: Any, D: Any, h: Any = None) -> None:
+    def __init__(self, A: Matrix, D: Matrix, h: Numbers | None = None) -> None:
         exact = read_matrix("A", A)
         n = exact.nrows()
         if exact.ncols() != n:
@@ -54,7 +55,7 @@ class LinearRefinement:
         self.h: Floats = np.array([float(value) for value in h])
 
     @classmethod
-    def best(cls, B: Any, covariance: Any = None) -> LinearRefinement:
+    def best(cls, B: Matrix, covariance: Matrix | None = None) -> LinearRefinement:
         """Return the refinement of least variance (LR Thm 3; weighted: THEORY §7), for noise of this covariance.
 
         B is (n, m) with Bᵀμ = c; columns that follow from earlier ones are not used. `covariance`: None for equal
@@ -80,14 +81,14 @@ class LinearRefinement:
         result._keep(A, made(table, m), [Fraction(0)] * n)
         return result
 
-    def unbiased(self, B: Any) -> bool:
+    def unbiased(self, B: Matrix) -> bool:
         """Tell whether E X̂ = μ for every μ with Bᵀμ = c, B of (n, m) (LR Def 3): A + D Bᵀ = I and h = 0, exactly."""
         known = self._known(B)
         return bool(self.exact_A + self.exact_D * known.transpose() == identity(known.nrows())) and not any(
             self.exact_h
         )
 
-    def constrained(self, B: Any) -> bool:
+    def constrained(self, B: Matrix) -> bool:
         """Tell whether Bᵀ X̂ = c for every X and every possible c, B of (n, m) (LR Def 4), exactly.
 
         That is BᵀA = 0, Bᵀh = 0, and BᵀD c = c for every c = Bᵀμ.
@@ -99,7 +100,7 @@ class LinearRefinement:
             _is_zero(rows * self.exact_A) and _is_zero(rows * constant) and _is_zero(rows * self.exact_D * rows - rows)
         )
 
-    def refine(self, noisy: Any, c: Any) -> Floats:
+    def refine(self, noisy: Numbers, c: Numbers) -> Floats:
         """Return A X + D c + h for noisy answers X, (n,) or (size, n)."""
         values = reals("noisy", noisy)
         n, m = self.exact_D.nrows(), self.exact_D.ncols()

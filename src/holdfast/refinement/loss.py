@@ -9,18 +9,21 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from flint import fmpq_mat
+from scipy import sparse
+from scipy.sparse import csgraph
 
-from holdfast.arguments import Refused, one_of, positions, positive
+from holdfast.arguments import Matrix, Number, Numbers, Refused, one_of, positions, positive, reals, shown
+from holdfast.arrays import Floats
 from holdfast.constraints import Constraint
 from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
-from holdfast.exact.rational_matrices import as_fraction, left_null_space, made, read_entry, read_matrix
+from holdfast.exact.rational_matrices import as_fraction, dense, left_null_space, made, read_entry, read_matrix
 from holdfast.exact.rationals import numeric
 from holdfast.exact.solutions import Cheapest
 from holdfast.privacy.rounding import outward
-from holdfast.refinement.blocks import Block, blocks_of
 from holdfast.refinement.linear import LinearRefinement
-from holdfast.refinement.subsets import largest_admitted
 
 
 class Loss(float):
@@ -48,7 +51,6 @@ class Loss(float):
 
     @property
     def order(self) -> Fraction | float:
-        """What losses are compared by."""
         return math.inf if self.exact is None else self.exact
 
 
@@ -135,7 +137,6 @@ class Study:
 
 
 def _spans(vectors: list[list[Fraction]], target: list[Fraction]) -> bool:
-    """Tell whether the target is a combination of the vectors."""
     if not any(target):
         return True
     used = [vector for vector in vectors if any(vector)]
@@ -145,10 +146,10 @@ def _spans(vectors: list[list[Fraction]], target: list[Fraction]) -> bool:
 
 
 def refinement_loss(
-    A: Any,
-    difference: Any,
-    scale: Any,
-    outputs: Any = None,
+    A: Matrix | LinearRefinement,
+    difference: Matrix,
+    scale: Number | Numbers,
+    outputs: npt.ArrayLike | None = None,
     *,
     integer: bool = False,
     law: str = "laplace",
@@ -177,7 +178,8 @@ def refinement_loss(
 
     Example:
         >>> import holdfast as hf
-        >>> hf.refinement_loss(hf.LinearRefinement.best([[1], [1]]), [1, -1], scale=2).exact
+        >>> from holdfast.refinement import LinearRefinement
+        >>> hf.refinement_loss(LinearRefinement.best([[1], [1]]), [1, -1], scale=2).exact
         Fraction(1, 1)
     """
     study, n = _study(A, scale, integer, one_of("law", law, ["laplace", "gaussian"]))
@@ -208,7 +210,7 @@ def _refuse_changed(study: Study, changes: list[tuple[Fraction, ...]], knowledge
 
 def _study(A: Any, scale: Any, integer: Any, law: str) -> tuple[Study, int]:
     if not isinstance(integer, bool):
-        raise Refused(f"integer must be True or False, found {integer!r}")
+        raise Refused(f"integer must be True or False, found {shown(integer)}")
     if integer and law == "gaussian":
         raise Refused("the loss of whole Gaussian noise is not known here: use integer=False, or law='laplace'")
     matrix = A.exact_A if isinstance(A, LinearRefinement) else read_matrix("A", A)
@@ -243,3 +245,154 @@ def _differences(difference: Any, n: int) -> list[tuple[Fraction, ...]]:
         if tuple(-value for value in row) not in distinct:
             distinct[row] = None
     return list(distinct)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Outputs and noises, increasing, that no entry of A connects with others."""
+
+    outputs: tuple[int, ...]
+    noises: tuple[int, ...]
+
+
+def blocks_of(A: fmpq_mat) -> list[Block]:
+    """Split the rows and columns of A; a row of zeros is a block without noise."""
+    rows, columns = A.nrows(), A.ncols()
+    filled = np.array([value != 0 for value in A.entries()], dtype=bool).reshape(rows, columns)
+    graph = sparse.block_array([[None, sparse.csr_array(filled)], [sparse.csr_array(filled.T), None]], format="csr")
+    count, label = csgraph.connected_components(graph, directed=False)
+    members: list[tuple[list[int], list[int]]] = [([], []) for _ in range(count)]
+    for i, k in enumerate(label.tolist()):
+        members[k][i >= rows].append(i if i < rows else i - rows)
+    return [Block(tuple(outputs), tuple(noises)) for outputs, noises in members if outputs]
+
+
+# The largest sets that an increasing condition still admits, without listing all subsets.
+#
+# A set that is refused holds a smallest refused set; every admitted set must lack one of its members. Branching over
+# which member is the first that is missing meets every largest admitted set exactly once.
+
+#: Sets that are looked at before giving up.
+MOST_SETS = 20_000
+
+Condition = Callable[[frozenset[int]], bool]
+
+
+def largest_admitted(n: int, admits: Condition) -> Iterator[frozenset[int]]:
+    """Yield every subset of 0 … n−1 that is admitted and in no larger admitted one.
+
+    `admits` holds for every subset of an admitted set. Refused when more than MOST_SETS sets had to be looked at.
+    """
+    everything = frozenset(range(n))
+    waiting = [(frozenset[int](), frozenset[int]())]  # what is left out, what must stay
+    looked_at = 0
+    while waiting:
+        out, stays = waiting.pop()
+        looked_at += 1
+        if looked_at > MOST_SETS:
+            raise Refused(
+                f"outputs must be named here: more than {MOST_SETS} sets of outputs would have to be looked at"
+            )
+        chosen = everything - out
+        if admits(chosen):
+            if not any(admits(chosen | {member}) for member in out):
+                yield chosen
+            continue
+        refused = _smallest_refused(chosen, stays, admits)
+        must_stay = stays
+        for member in sorted(refused - stays):
+            waiting.append((out | {member}, must_stay))
+            must_stay = must_stay | {member}
+
+
+def _smallest_refused(chosen: frozenset[int], stays: frozenset[int], admits: Condition) -> frozenset[int]:
+    """Return a refused subset of which every part is admitted, with as few members outside `stays` as comes easily."""
+    kept = chosen
+    for member in [*sorted(chosen - stays), *sorted(chosen & stays)]:
+        if not admits(kept - {member}):
+            kept = kept - {member}
+    return kept
+
+
+def calibrate_refinement(
+    A: Matrix | LinearRefinement,
+    difference: Matrix,
+    rho: Number,
+    outputs: npt.ArrayLike | None = None,
+    *,
+    relative: Numbers | None = None,
+    integer: bool = False,
+) -> float | Floats:
+    """Return the least Laplace scale at which `refinement_loss` is at most rho, rounded up.
+
+    The loss falls as 1/factor when all scales grow by one factor, because the cheapest vector stays the same, so there
+    is nothing to search.
+
+    Args:
+        A: as in `refinement_loss`.
+        difference: as in `refinement_loss`.
+        rho: the loss that is allowed.
+        outputs: as in `refinement_loss`.
+        relative: scales of the outputs relative to each other; then one scale per output is returned.
+        integer: as in `refinement_loss`.
+
+    Guarantee:
+        At this scale e^−rho ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^rho for every event of the outputs (docs/theory/refinement.md).
+
+    Example:
+        >>> import holdfast as hf
+        >>> from holdfast.refinement import LinearRefinement
+        >>> hf.calibrate_refinement(LinearRefinement.best([[1], [1]]), [1, -1], rho=1)
+        2.0
+    """
+    target = positive("rho", rho)
+    n = len(A.exact_h) if isinstance(A, LinearRefinement) else dense("A", A).shape[0]
+    scales = read_scales("relative", 1 if relative is None else relative, n)
+    found = refinement_loss(A, difference, scales, outputs, integer=integer)
+    if found.exact is None:
+        raise Refused(
+            "no noise gives these outputs a finite loss: their values before and after a change never coincide; "
+            "leave outputs out, or name fewer"
+        )
+    if not found.exact:
+        raise Refused("the difference changes no refined answer that is seen, so every scale will do: use any above 0")
+    factor = found.exact / target
+    if relative is None:
+        return outward(factor)
+    return np.array([outward(factor * each) for each in scales])
+
+
+# LR Theorem 2 as it is printed: a reference, not a guarantee.
+#
+# Its matrix A* = V·diag(Σ₁⁻¹, I)·Uᵀ contains the null blocks U₂ and V₂ of a singular value decomposition, which are
+# determined only up to a rotation, and its value changes with the rotation; a low value understates the loss. The loss
+# itself is `refinement_loss` (THEORY §7).
+
+#: Singular values below this part of the largest count as zero, and rotations may miss orthogonality by this much.
+TOLERANCE = 1e-9
+
+
+def printed_theorem_2(
+    refinement: LinearRefinement, B: Any, difference: Any, epsilon: Any, rotation: Any = None
+) -> float:
+    """Return ε‖A*D(c − c') − (μ − μ')‖₁ / ‖μ − μ'‖₁ with c − c' = Bᵀ(μ − μ'), for one choice of the null block.
+
+    `rotation`: an orthogonal (m, m) matrix by which the null block U₂ that numpy finds is turned; None: not at all.
+    """
+    A, D = refinement.A, refinement.D
+    n, m = D.shape
+    known = reals("B", dense("B", B), (n, m))
+    change = reals("difference", difference, (n,))
+    if not change.any():
+        raise Refused("difference must not be zero")
+    U, sizes, V = np.linalg.svd(A)
+    rank = int((sizes > TOLERANCE * sizes[0]).sum()) if sizes[0] > 0 else 0
+    if rank != n - m:
+        raise Refused(f"the theorem asks for a matrix A of rank n − m = {n - m}, found rank {rank}")
+    turn = np.eye(m) if rotation is None else reals("rotation", rotation, (m, m))
+    if np.abs(turn @ turn.T - np.eye(m)).max() > TOLERANCE:
+        raise Refused("rotation must be an orthogonal matrix")
+    U[:, rank:] = U[:, rank:] @ turn
+    inverse = V.T @ np.diag(np.concatenate([1 / sizes[:rank], np.ones(m)])) @ U.T
+    moved = inverse @ D @ (known.T @ change) - change
+    return float(positive("epsilon", epsilon)) * float(np.abs(moved).sum() / np.abs(change).sum())

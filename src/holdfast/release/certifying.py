@@ -7,9 +7,8 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +17,8 @@ from holdfast.mechanism.correlated.residuals import OnResiduals
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
-from holdfast.queries import Neighbours
 from holdfast.queries.areas.linked import LinkedCounts
-from holdfast.release.certificate.certificate import (
-    Certificate,
-    ComparedMethod,
-    Holds,
-    Interval,
-    Kind,
-    LevelCertificate,
-    LinkedTable,
-    Noise,
-    Protects,
-    PublicFile,
-    ReleasedFile,
-    TableCertificate,
-    TableNeighbours,
-    Unprotected,
-)
+from holdfast.release.certificate.certificate import Certificate, PublicFile, ReleasedFile
 from holdfast.release.certificate.registry import (
     CENTRAL,
     DISTRIBUTED,
@@ -48,21 +31,30 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, ResidualNoise, Software
+from holdfast.release.error_targets import judged
+from holdfast.release.facts.statement import AcceptedError, RecodedAxis, ResidualNoise, Software
+from holdfast.release.facts.table import (
+    Interval,
+    Kind,
+    LevelCertificate,
+    LinkedTable,
+    Margin,
+    Noise,
+    Protects,
+    TableCertificate,
+    TableNeighbours,
+    Unprotected,
+)
 from holdfast.release.job.caveats import protected
-from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
-from holdfast.release.spec.publishing import public_part
-from holdfast.release.spending import statements_of
+from holdfast.release.spec.spec import public_part
 from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
-from holdfast.release.wanted.accepting import judged
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
-    from holdfast.release.job.unprotected import Unprotected as OpenFigures
-    from holdfast.release.table.domain import Layout
+    from holdfast.release.table.shape import Layout
 
 
 class TableFiles(NamedTuple):
@@ -78,29 +70,27 @@ class TableFiles(NamedTuple):
     runs: bool = False
 
 
-def _neighbours(found: Neighbours) -> TableNeighbours:
-    return TableNeighbours(kind=cast(Literal["add-remove", "replace-one"], found.kind), records=found.records)
-
-
 def table_certificate(
     table: Table,
     ways: str,
     interval: Interval,
     files: TableFiles,
-    determined: Sequence[OpenFigures] = (),
+    determined: Sequence[Unprotected] = (),
     ties: int | None = None,
 ) -> TableCertificate:
     """Describe one released table; `determined` lists what the exact figures give away besides themselves.
 
     `ties` is the public coin that decided between equally near whole tables.
     """
+    protects, places = table.protects, (*table.layout.parts, table.layout)[0].places
     return TableCertificate(
         name=table.name,
-        kind=cast(Kind, table.layout.asked.kind),
-        places=_places(table),
+        kind=cast(Kind, table.kind),
+        places=[] if places is None else list(places.levels),
         rows=table.layout.query.n + (0 if table.derived is None else len(table.derived.exact)),
         outputs=table.layout.query.n,
         levels=_level_names(table),
+        margins=_margins(table),
         columns=list(table.layout.columns),
         labels=list(table.layout.labels),
         recoded=_recoded(table),
@@ -113,7 +103,7 @@ def table_certificate(
         noise_by_level=_levels(table),
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
-        compared=[ComparedMethod.model_validate_json(json.dumps(each.as_mapping())) for each in table.comparison],
+        compared=[each.fact for each in table.comparison],
         accepted=[
             AcceptedError(
                 level=each.level,
@@ -124,34 +114,17 @@ def table_certificate(
             )
             for each in judged(table)
         ],
-        statements=list(statements_of(table)),
-        holds=Holds.model_validate_json(json.dumps(table.holding.account | _tied(table))),
+        statements=list(table.statements),
+        holds=table.holding.holds,
         linked=_linked(table),
-        unprotected=[
-            Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
-        ],
-        protects=(
-            None if table.protects is None else Protects.model_validate_json(json.dumps(table.protects.as_mapping()))
-        ),
+        unprotected=[*table.unprotected, *determined],
+        protects=None if protects is None else Protects.model_validate(protects.as_mapping(), strict=False),
         interval=interval,
-        neighbours=_neighbours(table.mechanism.base.neighbours),
-        parquet=files.parquet,
-        csv=files.csv,
-        measurements=files.measurements,
-        measurements_csv=files.measurements_csv,
-        records=files.records,
-        records_csv=files.records_csv,
-        parts=files.parts,
-        runs=files.runs,
+        neighbours=TableNeighbours.model_validate(table.mechanism.base.neighbours, from_attributes=True),
         record_columns=[] if files.records is None else list(table.record_columns),
         ties=None if ties is None else f"{ties:016x}",
+        **files._asdict(),
     )
-
-
-def _places(table: Table) -> list[str]:
-    """The levels of areas in which margins are counted."""
-    areas = table.layout.areas or next((part.areas for part in table.layout.parts), None)
-    return [] if areas is None else list(areas.hierarchy.levels)
 
 
 def _recoded(table: Table) -> list[RecodedAxis]:
@@ -189,21 +162,6 @@ def _linked(table: Table) -> list[LinkedTable]:
     ]
 
 
-def _tied(table: Table) -> dict[str, Any]:
-    """The ties of linked tables as weighted sums of rows that are 0, as everybody can test them."""
-    query = table.layout.query
-    if not isinstance(query, LinkedCounts):
-        return {}
-    rows = query.tied_rows()
-    cuts = [slice(*ends) for ends in pairwise(rows.indptr.tolist())]
-    return {
-        "linear": [
-            {"rows": rows.indices[cut].tolist(), "weights": [str(w) for w in rows.data[cut]], "low": "0", "high": "0"}
-            for cut in cuts
-        ]
-    }
-
-
 def domain_hash(layout: Layout) -> str:
     """Return the hash of the names of all rows, in their order: two tables with the same one have the same domain."""
     found, columns = hashlib.sha256(), layout.columns
@@ -218,7 +176,7 @@ def _levels(table: Table) -> list[LevelCertificate]:
     """Describe every level: share, noise before anything is made to hold, and the errors of the plan."""
     found = []
     shares, levels = table.problem.shares, table.layout.levels
-    for number, level in enumerate(levels_of(table)):
+    for number, level in enumerate(table.levels):
         measured = number < len(levels)
         share = None if shares is None or not measured else str(shares.get(level.name, 0))
         found.append(
@@ -286,7 +244,7 @@ def certificate_of(
             PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
         ],
         unit=job.unit,
-        protected=protected(job.spec, job.neighbours),
+        protected=protected(job.spec, job.guarantee),
         asked={cast(Parameter, name): str(value) for name, value in job.target.items()},
         statements=list(statements),
         unprotected=unprotected,
@@ -302,6 +260,12 @@ def _level_names(table: Table) -> list[str]:
     """The levels of a table, and the exact margins that are written besides."""
     more = () if table.derived is None else table.derived.columns["level"].tolist()
     return list(dict.fromkeys([*table.layout.levels, *more]))
+
+
+def _margins(table: Table) -> list[Margin]:
+    more = [] if table.derived is None or table.layout.places is not None else table.holding.holds.exact
+    beside = (each for each in more if each.figure not in table.layout.levels)
+    return [*table.layout.margins, *(Margin(places=0, axes=each.axes or [], table=None) for each in beside)]
 
 
 def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
 from holdfast.domains.frame import frame_of
@@ -41,7 +42,6 @@ class Comparison:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels or margins that any of them has."""
         return tuple(dict.fromkeys(level for row in self.rows for level in row.errors))
 
     def frame(self, backend: str | None = None) -> Any:
@@ -92,7 +92,10 @@ class Comparison:
 
 
 def compare(
-    items: Sequence[Any] | Mapping[str, Any], truth: Any = None, size: int = 400, rng: Stream | None = None
+    items: Sequence[object] | Mapping[str, object],
+    truth: npt.ArrayLike | None = None,
+    size: int = 400,
+    rng: Stream | None = None,
 ) -> Comparison:
     """Compare mechanisms, plans (`hf.job(spec).plan()`) and releases (`hf.load(folder)`), side by side.
 

@@ -7,19 +7,20 @@ The ledger has a mark for every step, durable before the step is taken, so it is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from holdfast.arguments import Refused
-from holdfast.release.ledger.entries import STATES, Entry
+from holdfast.arguments import Refused, shown
+from holdfast.release.ledger.entries import COMMITTED, STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.signing.keys import read_key
+from holdfast.release.signing import read_key
 from holdfast.release.spec.spec import Spec
+from holdfast.release.storage.engine import files_of
 from holdfast.release.storage.files import refuse_inside
-from holdfast.release.storage.reading import files_of
 
 NOTHING = "nothing was charged, drawn or published"
 CHARGED = "the ledger keeps the charge, and nothing was drawn or published"
@@ -27,7 +28,9 @@ KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again 
 PUBLISHED = "the release is published"
 #: Where the ledger itself cannot be asked.
 UNSURE = "the ledger cannot be read now: holdfast ledger list says what became of the release when it can be"
-_SENTENCES = {STATES["charge"]: CHARGED, STATES["drawing"]: KEPT, STATES["published"]: PUBLISHED}
+#: Seconds of a day: a release waits no longer.
+DAY = 86_400
+_SENTENCES = {STATES["charge"]: CHARGED, COMMITTED: CHARGED, STATES["drawing"]: KEPT, STATES["published"]: PUBLISHED}
 
 
 def became_of(entry: Entry | None) -> str:
@@ -92,3 +95,23 @@ def refuse_early(
             raise spec.at["data"]["source"].refuse(f"there is no file {source!r}", found=source)
         book = Ledger(spec.ledger_file, spec.witness) if ledger is None else Ledger(ledger)
         book.look()
+
+
+def time_of(at_least: float) -> float | None:
+    """The time before which nothing is published, so many seconds from now; None for 0."""
+    if not 0 <= at_least <= DAY:
+        raise Refused(f"at_least must lie between 0 and {DAY:,} seconds, found {shown(at_least)}")
+    return time.monotonic() + at_least if at_least else None
+
+
+def wait_until(end: float | None, step: Callable[[str], None], aside: Callable[[str], None]) -> None:
+    """Wait until a time that does not depend on the data; the curator alone is told where it is over already."""
+    if end is None:
+        return
+    step("waiting until it may be published")
+    left = end - time.monotonic()
+    if left < 0:
+        aside(f"the release took {-left:.1f} s longer than the least time: when it appears may tell of the data")
+    while left > 0:
+        time.sleep(left)
+        left = end - time.monotonic()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.privacy import Guarantee, odds
-from holdfast.privacy.words import figure
+from holdfast.privacy.words import describe, figure
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.job import Job
@@ -16,7 +15,14 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import HOLDS, HOW, as_sentence, counted, sentence_about, ways_in_words
+from holdfast.release.table.wording import (
+    HOW,
+    LEARN,
+    as_sentence,
+    held,
+    sentence_about,
+    ways_in_words,
+)
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
@@ -29,10 +35,15 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     told = so_far(job, past.figures)
     outside = outside_words(job.tables, job.guarantee)
     found = {
-        "What is asked for": [_asked(job), protected(job.spec, job.neighbours)],
-        "What the release promises": [str(job.guarantee), *_odds(job.guarantee)],
+        LEARN: [f"{row.column}: {row.answer}." for row in job.guarantee.columns],
+        "Who is protected": [protected(job.spec, job.guarantee)],
+        "What is asked for": [_asked(job)],
+        "What the release promises": [describe(job.guarantee, columns=False), *_odds(job.guarantee)],
         **_protects(job, outside),
-        "What holds in every table": [_held(table) for table in job.tables],
+        "What holds in every table": [
+            sentence_about(table.name, f"{table.kind}, {table.layout.query.n:,} figures: {held(table.holding.holds)}.")
+            for table in job.tables
+        ],
         "What is given away": [*_given_away(job, told), *told],
         "What was spent": foreseen(job, book, past),
         "How the records are treated": [
@@ -40,7 +51,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
         ],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }
-    others = [str(statement) for statement in job.guarantees[1:]]
+    others = [describe(statement, columns=False) for statement in job.guarantees[1:]]
     if others:
         found["What else holds"] = others
     return found
@@ -66,25 +77,6 @@ def _asked(job: Job) -> str:
     return f"{job.title}: {tables}, with {amount} in total."
 
 
-def _held(table: Table) -> str:
-    account: dict[str, Any] = table.holding.account
-    words = [words for key, words in HOLDS.items() if account[key]]
-    if account["bounds"]:
-        words.append("counts stay within the bounds of the spec")
-    if account["orders"]:
-        words.append(counted(len(account["orders"]), "ordered row of figures never falls", "ordered rows never fall"))
-    if account["linear"]:
-        words.append(counted(len(account["linear"]), "weighted sum is in its limits", "weighted sums are in theirs"))
-    if account["either"]:
-        sides = " and ".join(str(len(sides)) for sides in account["either"])
-        words.append(f"one of {sides} sides holds")
-    if account["impossible"]:
-        zeros = "figure is 0 by definition", "figures are 0 by definition"
-        words.append(counted(len(account["impossible"]), *zeros))
-    what = f"{table.layout.asked.kind}, {table.layout.query.n:,} figures"
-    return f"{sentence_about(table.name, what)}: {', '.join(words) or 'nothing is required'}."
-
-
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
     """Say everything that is not protected, and what follows from it; `told` is what figures published before tell."""
     nothing = not any(table.holding.exact for table in job.tables)
@@ -94,11 +86,11 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
     sentences += [as_sentence(words, job.tables) for words in job.unprotected]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(
-            "What no allowed change alters follows from the exact figures and from what holds for all data, and is "
-            "disclosed with them."
+            "What stays the same whatever records change follows from the exact figures and from what holds for all "
+            "data. It is disclosed with them."
         )
     if any(table.holding.exact for table in job.tables):
-        sentences.append("What is published exactly is not protected by any epsilon.")
+        sentences.append("What is published exactly is not protected at all.")
         sentences.append(
             "Whoever already knows all but a few of the records behind an exact figure can work out the rest from it."
         )

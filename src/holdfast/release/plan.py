@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
@@ -13,71 +15,45 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.pictures import Picture, bars, card, rows_of
-from holdfast.privacy import Guarantee
-from holdfast.privacy.odds import heading, promise_rows
-from holdfast.privacy.protection import Protection
+from holdfast.privacy.odds import heading, in_hundred, promise_rows
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.job.choosing import Compared
+from holdfast.release.error_targets import Accepted, accepted
 from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
-from holdfast.release.job.levels import Level, levels_of
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.sizes import public_answer
-from holdfast.release.job.table import Table
-from holdfast.release.job.unprotected import Unprotected
+from holdfast.release.job.table import Level, Table
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
-from holdfast.release.spending import foreseen
-from holdfast.release.table.laying import figure_bytes
+from holdfast.release.spec.sections import MOST_ASKED
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spending import budget_of, foreseen
+from holdfast.release.table.laying import table_bytes
 from holdfast.release.table.wording import sentence_about
-from holdfast.release.wanted.accepting import Accepted, accepted
 
 #: Memory of the loaded library, as measured on releases of the examples and of nations of 81,000 and 270,000 blocks
-#: (docs/reference/command.md); and of one cell of one area where cells are shared out.
-BASE_BYTES, CELL_BYTES = 340 * 2**20, 24
+#: (docs/reference/command.md).
+BASE_BYTES = 340 * 2**20
 #: Memory for one record of the source where the records of each person are chosen.
 RECORD_BYTES = 500
 #: The typical count of a cell for timing a table of which nobody guesses one.
 TYPICAL = 10.0
 
 
-@dataclass(frozen=True, eq=False)
-class TablePlan:
-    """One table: what is known about its errors, and what it promises by itself."""
-
-    name: str
-    kind: str
-    method: str
-    ways: str
-    levels: tuple[Level, ...]
-    basis: str
-    simulated: int
-    statements: tuple[Guarantee, ...]
-    exact: tuple[str, ...]
-    unprotected: tuple[Unprotected, ...]
-    comparison: tuple[Compared, ...]
-    seconds: float | None
-    evidence: tuple[str, ...] = ()
-    protects: Protection | None = None
-
-
-def table_bytes(table: Table) -> int:
-    """The memory of a table's figures with their names, and of the cells of all areas that are shared out."""
-    listed = [each.areas for each in (table.layout, *table.layout.parts)]
-    cells = sum(each.hierarchy.n * each.table.cells for each in listed if each is not None)
-    return figure_bytes(table.layout) * table.layout.query.n + CELL_BYTES * cells
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The plan of a job."""
+    """The plan of a job; `times`: seconds to draw each table, None where they cannot be told."""
 
     job: Job
-    tables: tuple[TablePlan, ...]
+    times: tuple[float | None, ...]
     disclosed: tuple[str, ...] = ()
     accepted: Accepted | None = None
     spending: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self.job.tables
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -88,19 +64,19 @@ class Plan:
     @property
     def seconds(self) -> float | None:
         """Time to draw all tables, measured on public guesses; None where it cannot be told."""
-        known = [table.seconds for table in self.tables if table.seconds is not None]
-        return sum(known) if len(known) == len(self.tables) else None
+        known = [seconds for seconds in self.times if seconds is not None]
+        return sum(known) if len(known) == len(self.times) else None
 
     @property
     def timed(self) -> str:
         """What `seconds` were measured on."""
-        guessed = any(table.layout.asked.guess is not None for table in self.job.tables)
+        guessed = any(table.layout.asked.guess is not None for table in self.tables)
         return "counts of the guessed size" if guessed else f"counts of about {TYPICAL:.0f}, since none is guessed"
 
     @property
     def bytes(self) -> int:
         """Memory at the peak beside the records, estimated from the number of figures."""
-        return BASE_BYTES + max(table_bytes(table) for table in self.job.tables)
+        return BASE_BYTES + max(table_bytes(table.layout) for table in self.job.tables)
 
     @property
     def bytes_per_record(self) -> int:
@@ -170,51 +146,34 @@ def _error(level: Level) -> str:
     return f"exact ({level.noise.removeprefix('none: ')})" if level.exact else known
 
 
-def _as_mapping(table: TablePlan) -> dict[str, Any]:
+def _as_mapping(table: Table) -> dict[str, Any]:
     return {
         "name": table.name,
         "kind": table.kind,
         "method": table.method,
         "ways": table.ways,
         "levels": [level.as_mapping() for level in table.levels],
-        "evidence": list(table.evidence),
-        "errors_known": table.basis,
-        "simulated_tables": table.simulated,
-        "published_exactly": list(table.exact),
-        "unprotected": [each.as_mapping() for each in table.unprotected],
+        "evidence": list(evidence(table.mechanism)),
+        "errors_known": table.errors.basis,
+        "simulated_tables": table.errors.tables,
+        "published_exactly": list(table.holding.exact),
+        "unprotected": [each.model_dump(mode="json") for each in table.unprotected],
         "protects": None if table.protects is None else table.protects.as_mapping(),
-        "statements": [statement.as_mapping() for statement in table.statements],
-        "comparison": [each.as_mapping() for each in table.comparison],
+        "statements": [statement.as_mapping() for statement in table.guarantees],
+        "comparison": [each.fact.model_dump() for each in table.comparison],
     }
 
 
-def plan(job: Job) -> Plan:
-    """Plan a job from its spec and public guesses."""
+def plan(job: Job, step: Callable[[str], None] = lambda _: None) -> Plan:
+    """Plan a job from its spec and public guesses; `step` is told what happens next."""
     ledger = Ledger(job.spec.ledger_file, job.spec.witness)
     past = ledger.past(job.dataset, job.unit)
+    step("computing what exact figures give away")
     told = tuple(so_far(job, past.figures))
-    tables = tuple(_planned(table) for table in job.tables)
-    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger, past)))
-
-
-def _planned(table: Table) -> TablePlan:
-    found = table.errors
-    return TablePlan(
-        table.name,
-        table.layout.asked.kind,
-        table.chosen.method,
-        table.mechanism.method,
-        levels_of(table),
-        found.basis,
-        found.tables,
-        table.guarantees,
-        table.holding.exact,
-        table.unprotected,
-        table.comparison,
-        _seconds(table),
-        evidence(table.mechanism),
-        table.protects,
-    )
+    step("simulating the errors and timing one table")
+    times = tuple(_seconds(table) for table in job.tables)
+    _ = [table.levels for table in job.tables]  # measured now
+    return Plan(job, times, told, accepted(job), tuple(foreseen(job, ledger, past)))
 
 
 def _seconds(table: Table) -> float | None:
@@ -241,3 +200,68 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
     counts = np.random.default_rng(SEED).exponential(mean, cells).astype(np.int64)
     found = public_answer(table, counts)
     return otherwise if found is None else found
+
+
+# --- other budgets ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WhatIf:
+    """The same job at several budgets, before anything is read or spent; `parameter` is epsilon or rho."""
+
+    title: str
+    parameter: str
+    jobs: tuple[tuple[Decimal, Job], ...]
+    spent: str
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        budgets = [
+            {
+                self.parameter: float(amount),
+                "right_guesses_in_100": in_hundred(job.guarantee),
+                "statement": job.guarantee.as_mapping(),
+                "tables": [
+                    {
+                        "name": table.name,
+                        "method": table.method,
+                        "error_bars": bool(table.chosen.error_bars),
+                        "levels": [level.as_mapping() for level in table.levels],
+                    }
+                    for table in job.tables
+                ],
+            }
+            for amount, job in self.jobs
+        ]
+        return {"title": self.title, "parameter": self.parameter, "spent": self.spent, "budgets": budgets}
+
+
+def amounts(parameter: str, text: str) -> tuple[Decimal, ...]:
+    """Read numbers that are separated by commas."""
+    found = []
+    for part in text.split(","):
+        try:
+            number = Decimal(part.strip())
+        except InvalidOperation:
+            raise Refused(
+                f"{parameter} must be numbers with commas between them, such as 0.5,1,2; found {part!r}"
+            ) from None
+        if not 0 < number <= MOST_ASKED:
+            raise Refused(f"{parameter} must be above 0 and at most {MOST_ASKED}, found {part.strip()}")
+        found.append(number)
+    return tuple(found)
+
+
+def what_if(spec: Spec, parameter: str, numbers: Sequence[Decimal]) -> WhatIf:
+    """Plan a spec at other budgets: methods are chosen and calibrated anew for each."""
+    if getattr(spec.privacy, parameter) is None:
+        other = "rho" if parameter == "epsilon" else "epsilon"
+        raise Refused(f"the spec asks for {other}: use --{other} in place of --{parameter}")
+    jobs = []
+    for number in numbers:
+        privacy = spec.privacy.model_copy(update={parameter: number})
+        jobs.append((number, Job.from_spec(spec.model_copy(update={"privacy": privacy}))))
+    job = jobs[-1][1]
+    account = Ledger(spec.ledger_file, spec.witness).account(job.dataset, job.unit)
+    words = replace(account, budget=account.budget or budget_of(job)).words
+    return WhatIf(spec.title, parameter, tuple(jobs), words)

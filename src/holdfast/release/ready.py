@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from holdfast.arguments import Frame, Refused, rational
 from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee
 from holdfast.progress import command
+from holdfast.release.audit import JobAudit, audit
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import LoadedRelease
-from holdfast.release.ends import refuse_early
+from holdfast.release.ends import DAY, refuse_early
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
@@ -22,6 +23,7 @@ from holdfast.release.records.check import Check, check
 from holdfast.release.run import release
 from holdfast.release.spec.spec import Spec, read_spec
 from holdfast.release.table.laid import Laid, laid
+from holdfast.release.witnessed.committing import Committed, commit, draw_committed
 
 
 class Explained(dict[str, list[str]]):
@@ -63,10 +65,9 @@ class ReadyJob:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The statement about all tables together that the budget counts."""
         return self.made.guarantee
 
-    def check(self, source: Any = None) -> Check:
+    def check(self, source: Frame | str | Path | None = None) -> Check:
         """Look at the records: which fit, which do not and why. For the curator's eyes; charges and writes nothing.
 
         `source` takes the place of the spec's: a data frame that narwhals reads, a file or the address of a database.
@@ -81,12 +82,23 @@ class ReadyJob:
         """Say in words what a release protects and what it gives away; reads no confidential data."""
         return Explained(explain(self.made))
 
+    def audit(self, seconds: float = 60, *, source: bool = False) -> JobAudit:
+        """Try to refute what a release would promise, on made-up neighbouring data; reads no records.
+
+        Args:
+            seconds: how long to try, about; bounds the effort and nothing else.
+            source: run the source's query or view too, on made-up tables with the definitions of the real ones.
+        """
+        return audit(self.made, seconds, source=source)
+
     def release(
         self,
-        source: Any = None,
+        source: Frame | str | Path | None = None,
         output: str | Path | None = None,
         ledger: str | Path | None = None,
         engine: str | None = None,
+        at_least: float = 0.0,
+        nonce: str | None = None,
     ) -> LoadedRelease:
         """Make the release and return it; the ledger is charged before anything is drawn.
 
@@ -97,18 +109,40 @@ class ReadyJob:
             output: the folder in place of the spec's; it must not exist.
             ledger: the ledger in place of the spec's.
             engine: "local" or "spark", in place of the spec's.
+            at_least: seconds before which nothing is published: more than any data take, so that time does not tell.
+            nonce: what decides the draw that `commit` committed to, 32 to 128 hexadecimal digits that were given since.
+        """
+        asked = rational("at_least", at_least)
+        seconds = float(asked) if asked <= DAY else float(2 * DAY)
+        if nonce is not None and (source is not None or engine is not None):
+            raise Refused("what was committed to is drawn with the nonce: leave source and engine out")
+        refuse_early(self.spec, output, ledger, records=source is None and nonce is None)
+        book = None if ledger is None else Ledger(ledger)
+        if nonce is None:
+            folder = release(self.made, source=source, output=output, ledger=book, engine=engine, at_least=seconds)
+        else:
+            folder = draw_committed(self.made, nonce, output=output, ledger=book, at_least=seconds)
+        return LoadedRelease(folder, read_certificate(folder))  # which was verified before it got its name
+
+    def commit(
+        self,
+        source: Frame | str | Path | None = None,
+        output: str | Path | None = None,
+        ledger: str | Path | None = None,
+    ) -> Committed:
+        """Count the records and charge the ledger for one draw, which `release(nonce=…)` makes once a nonce is given.
+
+        The arguments are those of `release`. What is returned has the commitment to show to whoever gives the nonce.
         """
         refuse_early(self.spec, output, ledger, records=source is None)
-        book = None if ledger is None else Ledger(ledger)
-        folder = release(self.made, source=source, output=output, ledger=book, engine=engine)
-        return LoadedRelease(folder, read_certificate(folder))  # which was verified before it got its name
+        return commit(self.made, source=source, output=output, ledger=None if ledger is None else Ledger(ledger))
 
     def __repr__(self) -> str:
         tables = ", ".join(table.name for table in self.shapes.tables)
         return f"job({self.shapes.title!r}, tables {tables}; check(), plan(), explain(), release())"
 
 
-def job(spec: str | Path | Mapping[str, Any]) -> ReadyJob:
+def job(spec: str | Path | Mapping[str, object]) -> ReadyJob:
     """Read a spec and its public files, and refuse what is wrong in them; reads no records.
 
     Methods are compared and calibrated once a plan, an explanation or a release asks for it. The spec may say nothing

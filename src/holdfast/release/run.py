@@ -2,18 +2,20 @@
 
 Killed at any point, either no release is visible or a whole one, and the ledger never shows less than what was drawn:
 the charge is durable before the first draw, and the folder gets its name in one step after everything in it is on the
-disk, was verified as a stranger would, and the hash of its certificate is in the ledger (the seal). What a release that
-ends early leaves in the ledger says how far it came (`ends`). Nothing that depends on the data is written except the
-released tables: no timings, counts or seeds (THEORY §9).
+disk, was verified from its files alone, and the hash of its certificate is in the ledger (the seal). What a release
+that ends early leaves in the ledger says how far it came (`ends`). Nothing that depends on the data is written except
+the released tables: no timings, counts or seeds (THEORY §9).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -26,42 +28,35 @@ import numpy.typing as npt
 from holdfast.arguments import Fault, Refused
 from holdfast.mechanism.release import Release
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.bars import accepted_findings
-from holdfast.release.certificate.certificate import (
-    CONFIDENCE,
-    FILE,
-    PACKAGE,
-    Certificate,
-    Interval,
-    LedgerHead,
-    ReleasedFile,
-)
-from holdfast.release.certificate.checks import asks_for_errors
+from holdfast.randomness import seeded
+from holdfast.release.certificate.certificate import FILE, PACKAGE, Certificate, Commitment, LedgerHead, ReleasedFile
 from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
-from holdfast.release.ends import saying, saying_nothing_happened, told
+from holdfast.release.ends import saying, saying_nothing_happened, time_of, told, wait_until
+from holdfast.release.error_targets import refuse_unmet
+from holdfast.release.facts.table import CONFIDENCE, Interval
 from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
-from holdfast.release.ledger.ledger import Ledger, now
-from holdfast.release.ledger.past import Past
+from holdfast.release.ledger.ledger import Ledger, Past, now
 from holdfast.release.pieces.drawing import Parts, drawing
 from holdfast.release.pieces.parts import Folder
-from holdfast.release.plan import BASE_BYTES, table_bytes
+from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
-from holdfast.release.signing.keys import Signer, read_key
-from holdfast.release.signing.signatures import SUFFIX, signature_text
-from holdfast.release.spending import budget_of, spent, statements_of, unfinished
+from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
+from holdfast.release.spec.origin import Origin
+from holdfast.release.spending import budget_of, spent, unfinished
+from holdfast.release.standalone_verifier.facts import accepted, facts
+from holdfast.release.standalone_verifier.one_file import NAME, one_file
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
-from holdfast.release.stranger.one_file import NAME, one_file
-from holdfast.release.wanted.accepting import refuse_unmet
-from holdfast.release.writing.files import data_package, describe_parts, write_table_files
-from holdfast.release.writing.in_parts import write_in_parts
+from holdfast.release.table.laying import table_bytes
+from holdfast.release.table.wording import in_words_of_the_spec
+from holdfast.release.writing import data_package, describe_parts, write_table_files
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -69,8 +64,13 @@ if TYPE_CHECKING:
 
 #: Bytes set aside for the report and the ends of files, for the figures of one row in all files, and on the page.
 SHEETS, FIGURES_OF_ROW, ON_THE_PAGE = 1 << 20, 160, 120
+#: Steps that can take minutes.
+SIMULATING, LOOKING = "simulating the errors", "computing what exact figures give away"
+REHEARSING = "rehearsing with made-up counts"
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
+#: Figures that are written and verified before the charge at most, and the count of every cell that is made up.
+REHEARSED, TYPICAL = 20_000, 1000
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,30 @@ class Run:
     parts: tuple[tuple[Guarantee, ...], ...]
     budget: Budget | None
     signer: Signer | None = None
+    commitment: Commitment | None = None
 
     @classmethod
     def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> Run:
         """Begin an attempt, with the spec's own folder and ledger unless others are given."""
         folder = Path(job.spec.output if output is None else output).absolute()
         book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
-        parts = tuple(statements_of(table) for table in job.tables)
+        parts = tuple(table.statements for table in job.tables)
         signer = None if job.spec.key_file is None else read_key(job.spec.key_file)
         return cls(job, folder, book, secrets.token_hex(16), now(), parts, budget_of(job), signer)
+
+    def reading(self, origin: Origin) -> Run:
+        """The same attempt where rows are made in this way; the numbers of its statements stay."""
+        job = self.job.reading(origin)
+        if job is self.job:
+            return self
+        run = replace(self, job=job, parts=tuple(table.statements for table in job.tables))
+        run.__dict__["sizes"] = self.sizes
+        return run
+
+    @property
+    def exact(self) -> bool:
+        """Whether some figures are published exactly."""
+        return any(table.holding.exact for table in self.job.tables)
 
     @property
     def date(self) -> str:
@@ -115,19 +130,25 @@ class Run:
         return tuple(errors_by_size(table) for table in self.job.tables)
 
     @contextmanager
-    def workplace(self) -> Iterator[Path]:
-        """Give a folder to write to, after everything public that can be refused was."""
+    def workplace(self, step: Callable[[str], None] = lambda _: None, *, charged: bool = False) -> Iterator[Path]:
+        """Give a folder to write to, after everything public that can be refused was; a charge that is not yet made
+        must fit the budget.
+        """
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
         refuse_unmet(self.job)
         _refuse_without_memory(self.job)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
-            self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
+            if not charged:
+                self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
+            step(SIMULATING)
+            _ = self.sizes
+            step(REHEARSING)
             _rehearse(self, place)
             yield place
 
-    def charge(self, since: Past | None = None) -> bool:
+    def charge(self, since: Past | None = None, commitment: Mapping[str, str] | None = None) -> bool:
         """Charge the ledger, which must go on from what was read of it; durable when this returns.
 
         Not done, and False, where other releases kept exact figures since then, which are read now.
@@ -142,6 +163,7 @@ class Run:
             when=self.when,
             budget=self.budget,
             since=since,
+            commitment=commitment,
         )
 
     def draws(self) -> None:
@@ -191,10 +213,17 @@ class Run:
         return found is not None and found.state == STATES["published"]
 
 
-def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
+def could_release(
+    job: Job,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> None:
     """Refuse what `release` would refuse before it reads a record; nothing is charged, and nothing is left behind."""
+    step("checking the ledger and the folder")
     run = Run.of(job, output, ledger)
-    with run.workplace():
+    with run.workplace(step):
+        step(LOOKING)
         refuse_foretold(job, run.ledger.figures(job.dataset))
 
 
@@ -205,18 +234,21 @@ def release(
     output: str | Path | None = None,
     ledger: Ledger | None = None,
     engine: str | None = None,
+    at_least: float = 0.0,
     step: Callable[[str], None] = lambda _: None,
     aside: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
-    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
-    told in public words what happens next, `aside` what only the curator may know: that records were dropped, which
-    figures the exact ones determine; `note` which earlier charges have no table. Refused before anything is charged: an
-    output folder that exists, one that cannot be written, a budget with too little left, data that do not fit the spec,
-    exact figures that determine others where the spec does not accept it, and what a cluster cannot draw.
+    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. Nothing
+    is published before `at_least` seconds are over. `step` is told in public words what happens next, `aside` what only
+    the curator may know: that records were dropped, which figures the exact ones determine; `note` which earlier
+    charges have no table. Refused before anything is charged: an output folder that exists, one that cannot be written,
+    a budget with too little left, data that do not fit the spec, exact figures that determine others where the spec
+    does not accept it, and what a cluster cannot draw.
     """
+    end = time_of(at_least)
     with saying_nothing_happened():
         step("checking the ledger")
         run = Run.of(job, output, ledger)
@@ -224,41 +256,67 @@ def release(
         past = run.ledger.past(job.dataset, job.unit)
         for words in unfinished(past):
             note(words)
-        with run.workplace() as place:
-            step("counting")
-            with told("the records cannot be counted"):
-                cells = tabulate(job, source, aside)
-            answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
-            exact = any(table.holding.exact for table in job.tables)
+        with run.workplace(step) as place:
+            run, cells, answers = counted(run, source, step, aside)
+            job, exact = run.job, run.exact
             past = run.ledger.past(job.dataset, job.unit, since=past)
-            disclosed = _looked_at(job, past, answers if exact else None, aside)
+            step(LOOKING)
+            disclosed = looked_at(job, past, answers, aside)
             who.refuse_unshared(place)
             with saying(run.ledger, run.identity):
                 step("charging the ledger")
                 while not run.charge(past):
-                    disclosed = _looked_at(job, past, answers if exact else None, aside)
-                step("drawing")
+                    disclosed = looked_at(job, past, answers, aside)
+                step("drawing the tables")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
                 each = zip(job.tables, answers, folders, strict=True)
                 drawn = [who.draw(table, cells.pop(0), truth, folder) for table, truth, folder in each]
                 if not exact:
                     answers.clear()  # a census fills memory
-                _write_and_verify(run, drawn, place, disclosed, step)
-                step("publishing")
-                while not run.seal(place, published(job, answers) if exact else (), past):
-                    disclosed = _looked_at(job, past, answers if exact else None, aside)
-                    _clear_but_parts(place, drawn)
-                    _write_and_verify(run, drawn, place, disclosed, step)
-                run.publish(place, aside)
+                finish(run, drawn, answers, past, disclosed, place, end, step, aside)
     return run.folder
+
+
+def counted(
+    run: Run, source: Any, step: Callable[[str], None], aside: Callable[[str], None]
+) -> tuple[Run, list[Any], list[npt.NDArray[Any]]]:
+    """Count the records: the attempt as it reads them, the counts of cells, and the true answers, table by table."""
+    step("counting the records")
+    with told("the records cannot be counted"):
+        origins: list[Origin] = []
+        cells = tabulate(run.job, source, aside, origins.append)
+    run = run.reading(origins[0])
+    return run, cells, [table.layout.query.answer(each) for table, each in zip(run.job.tables, cells, strict=True)]
+
+
+def finish(
+    run: Run,
+    drawn: Sequence[Release | Parts],
+    answers: Sequence[npt.NDArray[Any]],
+    past: Past,
+    disclosed: Sequence[GivenAway],
+    place: Path,
+    end: float | None,
+    step: Callable[[str], None],
+    aside: Callable[[str], None],
+) -> None:
+    """Write what was drawn, verify and seal it, and give the folder its name, not before `end`."""
+    _write_and_verify(run, drawn, place, disclosed, step)
+    wait_until(end, step, aside)
+    step("publishing")
+    while not run.seal(place, published(run.job, answers) if run.exact else (), past):
+        disclosed = looked_at(run.job, past, answers, aside)
+        _clear_but_parts(place, drawn)
+        _write_and_verify(run, drawn, place, disclosed, step)
+    run.publish(place, aside)
 
 
 def _refuse_without_memory(job: Job) -> None:
     """Refuse a table in parts that this machine would not hold: to be killed after the charge would be in vain."""
     here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for table in job.tables:
-        needed = BASE_BYTES + table_bytes(table)
+        needed = BASE_BYTES + table_bytes(table.layout)
         if table.layout.in_parts is not None and needed > here:
             sentence = (
                 f"{table.layout.query.n:,} figures take about {needed / 2**30:.0f} GiB of memory, and this machine has "
@@ -275,11 +333,16 @@ def _write_and_verify(
     disclosed: Sequence[GivenAway],
     step: Callable[[str], None],
 ) -> None:
-    """Write what was drawn, and look at it as a stranger would, save at parts, which those who drew them verified."""
-    step("writing")
+    """Write what was drawn, and verify it from its files alone, save parts, which those who drew them verified."""
+    step("writing the files")
     write_release(run, drawn, place, disclosed)
-    step("verifying")
+    step("verifying what was written")
     apart = [table.name for table, each in zip(run.job.tables, drawn, strict=True) if isinstance(each, Parts)]
+    _refuse_broken(place, apart)
+
+
+def _refuse_broken(place: Path, apart: Sequence[str] = ()) -> None:
+    """Refuse to go on with what is not as it says."""
     wrong = verify(place, apart=apart).differences
     if wrong:
         sentence = f"{wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
@@ -294,14 +357,15 @@ def _clear_but_parts(place: Path, drawn: Sequence[Release | Parts]) -> None:
             path.unlink()
 
 
-def _looked_at(
-    job: Job, past: Past, answers: Sequence[npt.NDArray[Any]] | None, aside: Callable[[str], None]
+def looked_at(
+    job: Job, past: Past, answers: Sequence[npt.NDArray[Any]], aside: Callable[[str], None]
 ) -> list[GivenAway]:
     """Return what exact figures give away, refused where the spec does not accept it.
 
     The figures for which it is are named to the curator alone: which they are depends on the data.
     """
-    disclosed = given_away(job, past.figures, answers)
+    exact = any(table.holding.exact for table in job.tables)
+    disclosed = given_away(job, past.figures, answers if exact else None)
     for each in disclosed:
         if each.rows.size and not job.spec.accept_disclosure:
             named = ", ".join(map(str, listed(each.table.layout, each.rows, DETERMINED)))
@@ -311,18 +375,48 @@ def _looked_at(
 
 
 def _rehearse(run: Run, place: Path) -> None:
-    """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
+    """Let everything public that can fail fail before the charge: certificate, room, the draw, and all files.
+
+    Made-up counts are drawn from, written and verified as the records will be.
+    """
+    made = [_made_up(table) for table in run.job.tables if table.layout.in_parts is None]
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
     certificate = certificate_of(run.job, run.identity, run.date, tables, [])
-    _ = run.sizes
-    wrong = next(budget_findings(certificate), None)
-    if wrong is None and asks_for_errors(certificate):
-        wrong = next(accepted_findings(certificate.tables, certificate.spec), None)
+    sheets = certificate.as_mapping()
+    wrong = next(itertools.chain(budget_findings(certificate), facts(sheets), accepted(sheets)), None)
     if wrong is not None:
         raise Refused(f"what the release promises would not pass its own verification: {wrong}")
     sheet = len(certificate.to_json().encode())
     refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, run.job.tables)))
+    drawn = [each for each in made if each is not None]
+    if len(drawn) == len(run.job.tables) and sum(each.values.size for each in drawn) <= REHEARSED:
+        aside = place / "rehearsal"
+        aside.mkdir()
+        with told(f"{run.folder} cannot be written"):
+            write_release(run, drawn, aside, ())
+        _refuse_broken(aside)
+        shutil.rmtree(aside)
+
+
+def _made_up(table: Table) -> Release | None:
+    """Draw a table from counts that somebody made up; refused where it cannot be drawn, None where none are allowed."""
+    query, held = table.layout.query, table.holding
+    for count in (TYPICAL, 0):
+        if table.guess is None and query.cells is not None:
+            cells = np.full(query.cells, count, dtype=np.int64)
+            truth = query.answer(cells if held.impossible is None else np.where(held.impossible, 0, cells))
+        elif table.guess is not None:
+            truth = table.guess
+        else:
+            return None
+        if held.all is None or held.all.system(query.n).violation(truth) is None:
+            try:
+                return table.mechanism.release(truth, rng=seeded(count))
+            except Refused as refusal:
+                sentence = in_words_of_the_spec(table.layout, str(refusal))
+                raise table.layout.at["method"].refuse(sentence, found=table.chosen.method) from None
+    return None
 
 
 def _expected_bytes(table: Table) -> int:
@@ -347,8 +441,7 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
         if isinstance(release, Parts):
             written.append(describe_parts(table, release, *given))
         else:
-            write = write_table_files if table.layout.in_parts is None else write_in_parts
-            written.append(write(table, release, *given))
+            written.append(write_table_files(table, release, *given))
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     there = {name: found for each in drawn if isinstance(each, Parts) for name, found in each.files.items()}
@@ -362,7 +455,7 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
     def certified() -> Certificate:
         found = certificate_of(job, run.identity, run.date, tables, files, also, told)
         signed = None if run.signer is None else run.signer.fingerprint
-        return found.model_copy(update={"ledger": head, "signed_by": signed}).sealed()
+        return found.model_copy(update={"ledger": head, "commitment": run.commitment, "signed_by": signed}).sealed()
 
     write_text(place / PACKAGE, data_package(certified()))
     files.append(_described(place, PACKAGE))
@@ -373,7 +466,7 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
     text = certified().to_json()
     write_text(place / FILE, text)
     if run.signer is not None:
-        write_text(place / f"{FILE}{SUFFIX}", signature_text(run.signer, text.encode()))
+        write_text(place / f"{FILE}{SIGNED}", signature_text(run.signer, text.encode()))
     for path in (*place.rglob("*"), place):
         os.utime(path, (run.midnight, run.midnight))
 

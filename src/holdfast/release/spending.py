@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
-from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.ledger.entries import STATES, UNKNOWN, Entry
-from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.ledger.past import Past
-from holdfast.release.ledger.units import Unit
+from holdfast.release.ledger.accounts import Account, Budget, Incomparable, Overspent, Unit
+from holdfast.release.ledger.entries import STATES, Entry
+from holdfast.release.ledger.ledger import Ledger, Past
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
-    from holdfast.release.job.table import Table
 
 NO_BUDGET = "no budget is set: ledger: {budget: {epsilon: 10}} in the spec, or holdfast ledger budget, sets one"
-
-
-def statements_of(table: Table) -> tuple[Guarantee, ...]:
-    """Return every statement about a table, the one that the budget counts first."""
-    return tuple(dict.fromkeys((table.counted, *table.guarantees)))
 
 
 def budget_of(job: Job) -> Budget | None:
@@ -35,23 +28,41 @@ def foreseen(job: Job, ledger: Ledger, past: Past) -> list[str]:
     """Say what was spent on the dataset, what a release of the job would cost, and what would be left of the budget."""
     account, own = past.account, budget_of(job)
     now = replace(account, budget=account.budget or own)
-    parts, most = tuple(statements_of(table) for table in job.tables), Unit.read(job.unit).max_records
+    parts, most = tuple(table.statements for table in job.tables), Unit.read(job.unit).max_records
     sentences = [] if ledger.exists else [f"There is no ledger {ledger.path} yet: the first release makes it."]
     sentences.append(now.words if now.budget else f"{now.words.split(';')[0].rstrip('.')}; {NO_BUDGET}.")
     sentences += [f"{words[0].upper()}{words[1:]}." for words in unfinished(past)]
-    for limit in dict.fromkeys((now.budget, own)):
-        refusal = replace(account, budget=limit).refusal(parts, most)
-        if refusal:
-            return [*sentences, f"A release would be refused: {refusal}."]
+    sentences += [f"{words[0].upper()}{words[1:]}." for words in past.sums.beside(job.dataset, job.unit)]
+    try:
+        past.sums.refuse_overspending(job.dataset, job.unit, parts, own)
+    except (Overspent, Incomparable) as refusal:
+        return [*sentences, f"A release would be refused: {refusal}."]
     cost = now.of(parts, most).amount
     after = now.joined(now.of(parts, most))
     left = "" if after.budget is None else f", and leave {after.rest} of the budget"
-    return [*sentences, f"This release would cost {cost}{left}."]
+    return [*sentences, f"This release would cost {cost}{left}.", *_beside_wider(job, now, parts)]
+
+
+def _beside_wider(job: Job, now: Account, parts: Sequence[Sequence[Guarantee]]) -> list[str]:
+    """Say what a release costs beside others that must count more records than its own budget does."""
+    counted, most = job.guarantee, Unit.read(job.unit).max_records
+    rows = [row for table in job.tables if table.protects is not None for row in table.protects.rows]
+    records = max(((row.records or 0) * row.kept for row in rows), default=0)
+    if counted.scope != "invariant-sharing" or counted.records >= records:
+        return []
+    wider = [[each for each in part if each.records >= records] for part in parts]
+    told = f"The budget counts it for {counted.neighbours}; everything that can change changes with {records} of them"
+    if not all(wider):
+        return [
+            f"{told}, and nothing is stated about these: a later release that counts them cannot be added to this one, "
+            "and the budget refuses it. To keep the ledger open leave privacy.records out."
+        ]
+    return [f"{told}: beside a release that counts these it costs {now.of(wider, most).amount}."]
 
 
 def unfinished(past: Past) -> list[str]:
     """Say which charges on the dataset have no published table, because their release ended early."""
-    ended = [entry for entry in past.unfinished if entry.state not in (STATES["published"], UNKNOWN)]
+    ended = [entry for entry in past.unfinished if entry.state != STATES["published"]]
     return [_ended(entry) for entry in ended]
 
 

@@ -1,7 +1,7 @@
 """Laws of noise on a null space: extension, correlated, optimal, k-norm."""
 
 from holdfast.subspace.choose import GAUSSIAN, LAWS, choose
-from holdfast.subspace.lattice.gaussian import LatticeGaussian, lattice_gaussian, lattice_promise
+from holdfast.subspace.lattice_noise import LatticeGaussian, lattice_gaussian, lattice_promise
 from holdfast.subspace.law import SubspaceLaw
 from holdfast.subspace.promise import promise
 

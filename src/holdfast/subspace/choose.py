@@ -10,11 +10,9 @@ from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace import extended_laplace
 from holdfast.subspace.extended_laplace import FrameLaplace
-from holdfast.subspace.gaussian.correlated import correlated
-from holdfast.subspace.gaussian.optimal import optimal
-from holdfast.subspace.gaussian.projected import ProjectedGaussian, projected_variances
+from holdfast.subspace.gaussian_laws import ProjectedGaussian, correlated, optimal, projected_variances
 from holdfast.subspace.geometry import MOST_ENTRIES, NOTHING_OPEN, Geometry
-from holdfast.subspace.k_norm.k_norm import k_norm
+from holdfast.subspace.k_norm import k_norm
 from holdfast.subspace.law import SubspaceLaw
 from holdfast.subspace.structure import cube_spaces, leaves, waves
 from holdfast.subspace.structure.cube_spaces import CubeSpaces, Spaces

@@ -24,9 +24,9 @@ from holdfast.noise.laplace import laplace_numbers
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream, seeded
+from holdfast.subspace.ellipsoids import ascend
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.law import SLACK, shown, times_one_record
-from holdfast.subspace.optimum.ascent import ascend
 
 #: Numbers in the list of all differences of a frame's coefficients for which scales are balanced.
 MOST_BALANCED = 2 * 10**7
@@ -56,7 +56,6 @@ class FrameLaplace:
     kind: str = "laplace"
 
     def draw(self, size: int, stream: Stream) -> Floats:
-        """Draw independent Laplace numbers and apply the frame."""
         return self.apply(laplace_numbers(size, len(self.scales), stream) * self.scales)
 
     def spread(self) -> Spread:

@@ -47,12 +47,10 @@ class Geometry:
 
     @property
     def rank(self) -> int:
-        """The dimension of the span."""
         return int(self.basis.shape[1])
 
     @property
     def count(self) -> int:
-        """The number of different columns."""
         return int(self.points.shape[1])
 
     @classmethod

@@ -20,13 +20,12 @@ from holdfast.randomness import Stream
 SLACK = Fraction(1, 10**9)
 
 
-def shown(error: float, lower_bound: float = -math.inf, notes: tuple[str, ...] = (), distance: float = 0.0) -> Evidence:
+def shown(error: float, lower_bound: float = -math.inf, notes: tuple[str, ...] = ()) -> Evidence:
     """How good a law is: its total squared error at scale 1 with its loss scaled to 1 (μ = 1, or ε = 1).
 
-    `lower_bound` is what no Gaussian noise on N can be below (THEORY H4), where it was computed; `distance` is how far
-    draws may be from the law in total variation, by an estimate; 0 where they are exact.
+    `lower_bound` is what no Gaussian noise on N can be below (THEORY H4), where it was computed.
     """
-    return Evidence(distance, not distance, objective=error, gap=error - lower_bound, notes=notes)
+    return Evidence(0.0, True, objective=error, gap=error - lower_bound, notes=notes)
 
 
 class SubspaceLaw(Protocol):
@@ -68,7 +67,6 @@ class SubspaceLaw(Protocol):
 
 
 def normal_spread(variances: Floats, variance_of: Callable[[Floats], float]) -> Spread:
-    """Errors that are normal, with these variances."""
     errors = np.sqrt(np.maximum(variances, 0.0))
     return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 

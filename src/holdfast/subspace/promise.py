@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,32 +16,14 @@ BECAUSE = {
     "laplace": "noise on N whose log density is a norm: ε is the largest ‖Π_N d‖ (SDP Thm 12, Cor 18; THEORY §6)",
 }
 
-NEAR_WORDS = (
-    "the draws come from a walk that runs until L-lag couplings put it within total variation {distance:.3g} of the "
-    "law this statement is about, at 99 % confidence; this is measured from the law alone, without data, and not proved"
-)
-
 
 def promise(base: Additive, law: SubspaceLaw, system: System) -> Promise:
     """Return every statement that holds for q(x) + U, U on N; `base` carries the query, the scale and the target.
 
     All neighbours, about what the exact figures leave open (scope "subspace"); all of it (scope "all") where no
-    neighbour changes an exact figure; and data that share all exact figures. Where draws only come near the law,
-    (ε, (1+e^ε)τ) by an estimate is left (THEORY §2).
+    neighbour changes an exact figure; and data that share all exact figures.
     """
-    found = _promise(base, law, system)
-    distance = law.evidence.distance
-    if not distance:
-        return found
-    words = NEAR_WORDS.format(distance=distance)
-    nearly = [
-        replace(each.weaker_by(distance), status="estimated", exact=False, caveats=(*each.caveats, words))
-        for each in found.statements
-    ]
-    return Promise.of(nearly, found.refusal)
 
-
-def _promise(base: Additive, law: SubspaceLaw, system: System) -> Promise:
     def state(differences: Differences, **words: Any) -> Guarantee:
         if isinstance(differences, Moves):
             loss, words["exact"] = law.sharing(differences), False

@@ -71,7 +71,6 @@ class Conflict:
 
 
 def model(parts: Sequence[Part], n: int) -> Model:
-    """Write structural parts as one model."""
     lower: ExactVector = np.full(n, -LARGEST, dtype=object)
     upper: ExactVector = np.full(n, LARGEST, dtype=object)
     bound_parts = np.full((2, n), -1, dtype=np.int64)
@@ -374,5 +373,4 @@ def _congruent(found: Model) -> bool:
 
 
 def is_searched(parts: Sequence[Part], n: int) -> bool:
-    """Whether parts are few enough to be searched for whole points."""
     return model(parts, n).rows.A.nnz <= _LARGEST_WHOLE

@@ -3,8 +3,8 @@
 `between(5, 5)`, two opposite rows, or values that are not negative and add up to 0 fix what they speak of. A statement
 about records that change it would speak of data that do not exist, so such inequalities become equalities of the system
 before anything is promised or drawn. Nothing is taken for an equality without a proof in whole numbers or rationals:
-small systems are decided completely (`Inside`), in larger ones bounds are carried from row to row and opposite rows are
-compared. What is not found stays an inequality.
+small systems are decided completely (`Inside`), in larger ones bounds are carried from row to row, opposite rows are
+compared, and up to hundreds of values a program per row is asked (`tight_rows`). What is not found stays an inequality.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Ints
+from holdfast.constraints.possible.feasibility import Model, whole_point_of
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.possible.small_systems import Small
+from holdfast.constraints.possible.tight_rows import tight_rows
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import FOLLOWS, Part
@@ -80,9 +82,9 @@ def _tight(
         return found[0], tight[~equality]
     low, high = _carried(rows, equality, bounds, whole=whole) or bounds
     same = np.flatnonzero(np.asarray((low == high) & (abs(low) < LARGEST), dtype=bool))
-    return {int(j): Fraction(low[j : j + 1].tolist()[0]) for j in same}, _opposite(rows, equality, whole=whole)[
-        ~equality
-    ]
+    values, always = tight_rows(rows, equality, (low, high), whole=whole)
+    always |= _opposite(rows, equality, whole=whole)
+    return values | {int(j): Fraction(low[j : j + 1].tolist()[0]) for j in same}, always[~equality]
 
 
 def _in_rationals(
@@ -191,3 +193,48 @@ def _reached(rows: Rows, i: int, unit: Fraction) -> Fraction:
     """The least value at or above its side that row i takes at whole multiples of the unit."""
     step = unit * math.gcd(*rows.A.data[rows.A.indptr[i] : rows.A.indptr[i + 1]].tolist())
     return math.ceil(Fraction(rows.b[i : i + 1].tolist()[0]) / step) * step
+
+
+#: Values up to which a pair is searched; up to so many among all listed changes, in larger systems among a few.
+MOST_VALUES, FEW_VALUES, FEW_CHANGES = 1_000, 40, 32
+#: Changes of which no more are listed.
+MOST_CHANGES = 600
+
+
+def none_possible(system: System, own: Rows, changes: Ints, unit: Fraction, *, complete: bool) -> bool | None:
+    """Tell whether it is proved that no whole z and z + d, in units, both satisfy the system, for any listed change d.
+
+    `own` are equalities of the answer itself. Changes (count, n) that break an equality or an invariant do not count.
+    False where a pair is known, or where not even one whole z satisfies it: that is refused elsewhere, by name. None
+    where nothing was decided, as where the list is not `complete`.
+    """
+    if system.branches or system.n > MOST_VALUES:
+        return None
+    equal = stacked([system.equalities, own], system.n)
+    kept = ~np.asarray(equal.A @ changes.T).any(axis=0) & ~np.asarray(system.invariants.A @ changes.T).any(axis=0)
+    rows = stacked([equal, system.inequalities], system.n)
+    rows = Rows(rows.A, divided(rows.b, unit), rows.names)
+    equality = np.arange(rows.count) < equal.count
+    bounds, moving = system.integer_bounds(unit), changes[kept & changes.any(axis=1)]
+    most = len(moving) if system.n <= FEW_VALUES else FEW_CHANGES
+    apart = []
+    for change in moving[:most]:
+        point, none = _between(rows, equality, bounds, change)
+        if point is not None:
+            return False
+        apart.append(none)
+    if not all(apart) or len(moving) > most or not complete:
+        return None
+    return not _between(rows, equality, bounds, np.zeros(system.n, dtype=np.int64))[1]
+
+
+def _between(rows: Rows, equality: Bools, bounds: tuple[Ints, Ints], change: Ints) -> tuple[Ints | None, bool]:
+    """A whole z for which z and z + change both satisfy rows and bounds, or whether it is proved that there is none."""
+    low, high = bounds
+    # z and z + d satisfy g·z ≥ h if and only if g·z ≥ h + max(0, −g·d)
+    more = np.where(equality, 0, np.maximum(0, -np.asarray(rows.A @ change)))
+    lower = np.where(low > -LARGEST, low + np.maximum(0, -change), low)
+    upper = np.where(high < LARGEST, high - np.maximum(0, change), high)
+    origins, parts = np.zeros(rows.count, dtype=np.int64), np.zeros((2, change.size), dtype=np.int64)
+    found = Model(change.size, Rows(rows.A, rows.b + more, rows.names), equality, origins, lower, upper, parts)
+    return whole_point_of(found)

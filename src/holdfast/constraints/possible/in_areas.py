@@ -18,7 +18,6 @@ from holdfast.exact.rationals import ExactVector
 
 
 def written_later(parts: Sequence[Part]) -> bool:
-    """Whether there are sums of a query that are not written out."""
     return any(isinstance(part.rows, OwnSums) for part in parts)
 
 

@@ -76,5 +76,4 @@ class Small:
         return {self.order[i]: value * self.factors[i] for i, value in rows}
 
     def whole(self) -> tuple[list[int] | None, bool]:
-        """A whole point, or whether there is none for certain."""
         return whole_in(self.exact)

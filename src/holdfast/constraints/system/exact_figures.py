@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import Refused, one_of, positions, whole
+from holdfast.arguments import Refused, one_of, positions, shown, whole
 from holdfast.arrays import Ints
 from holdfast.constraints.system.null_space import NullSpace
 from holdfast.constraints.system.parts import listing
 from holdfast.constraints.system.rows import Names, Rows
 from holdfast.domains import Hierarchy
 from holdfast.exact.rationals import tidy
+
+#: How the cell of a margin is called where nobody knows the names of its values.
+NUMBERED = "margin "
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,6 @@ class ExactMargins:
 
     @property
     def n(self) -> int:
-        """The number of cells."""
         return math.prod(self.shape)
 
     def _matrix(self, margin: tuple[int, ...], independent: Sequence[tuple[int, ...]] | None) -> sparse.csr_array:
@@ -87,11 +89,10 @@ class ExactMargins:
         return A
 
     def rows(self) -> Rows:
-        """Return one row per cell of each margin."""
         matrices = [self._matrix(margin, None) for margin in self.keep]
         A = tidy(sparse.csr_array(sparse.vstack(matrices, format="csr")))
         named = [
-            Names.numbered(f"margin {margin} cell {{}}", range(part.shape[0]))
+            Names.numbered(f"{NUMBERED}{margin} cell {{}}", range(part.shape[0]))
             for margin, part in zip(self.keep, matrices, strict=True)
         ]
         names = Names(tuple(block for part in named for block in part.blocks))
@@ -112,7 +113,7 @@ class ExactMargins:
         return f"exact margins {', '.join(str(margin) for margin in self.keep)} of shape {self.shape}"
 
 
-def exact_nodes(tree: Hierarchy, nodes: Any, by: int = 1) -> ExactNodes:
+def exact_nodes(tree: Hierarchy, nodes: str | int | Iterable[int | str | tuple[str, ...]], by: int = 1) -> ExactNodes:
     """Say which nodes of a tree are published exactly.
 
     Args:
@@ -151,7 +152,7 @@ def _resolve(tree: Hierarchy, item: Any) -> Ints:
     if found.size == 0:
         # a long list of names would drown the message; levels and the first names show what is meant
         one_of("nodes", item, [*tree.levels, *(str(name) for name in tree.names[:20])])
-        raise Refused(f"nodes must name nodes or levels of the tree, and none is called {item!r}")
+        raise Refused(f"nodes must name nodes or levels of the tree, and none is called {shown(item)}")
     if found.size > 1:
         raise Refused(f"nodes must be unambiguous, but {item!r} names {found.size} nodes; give paths or ids")
     return found.astype(np.int64)

@@ -41,7 +41,6 @@ class TreeShape:
     by: int
 
     def is_of(self, tree: Hierarchy) -> bool:
-        """Whether this is the consistency of such a tree."""
         return tree is self.tree or np.array_equal(tree.parents, self.tree.parents)
 
     @cached_property
@@ -88,17 +87,14 @@ class NullSpace(Owner):
 
     @property
     def rank(self) -> int:
-        """The number of independent rows."""
         return int(self.rows.shape[0])
 
     @property
     def dimension(self) -> int:
-        """The dimension of N."""
         return self.n - self.rank
 
     @property
     def is_zero(self) -> bool:
-        """Whether N holds the zero vector only."""
         return self.rank == self.n
 
     @cached_property
@@ -318,7 +314,6 @@ class BesideSums(NullSpace):
 
     @property
     def dimension(self) -> int:
-        """Not known without the sums."""
         raise Refused(TOO_MANY_SUMS)
 
     @property

@@ -19,7 +19,6 @@ from holdfast.constraints.system.rows import TOLERANCE, Names, Rows, stacked
 
 
 def written(rows: Rows) -> Rows:
-    """Return the rows that are written out."""
     return rows.others if isinstance(rows, OwnSums) else rows
 
 
@@ -55,13 +54,11 @@ class OwnSums(Rows):
 
     @cached_property
     def A(self) -> sparse.csr_array:  # noqa: N802
-        """The rows, written out."""
         own = sparse.csr_array(self.query.consistency())
         return sparse.csr_array(sparse.vstack([own, self.others.A], format="csr")) if self.others.count else own
 
     @property
     def count(self) -> int:
-        """The number of rows."""
         return self.own + self.others.count
 
     def widened(self, n: int) -> Rows:

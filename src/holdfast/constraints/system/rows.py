@@ -52,7 +52,6 @@ class Names(Sequence[str]):
         raise IndexError(index)
 
     def chosen(self, keep: Array) -> Names:
-        """Return the names of the rows that a truth array keeps."""
         blocks, start = [], 0
         for template, labels in self.blocks:
             blocks.append((template, labels[keep[start : start + len(labels)]]))
@@ -70,28 +69,23 @@ class Rows:
 
     @classmethod
     def none(cls, n: int) -> Rows:
-        """Return no rows at all over n coordinates."""
         return cls(sparse.csr_array((0, n), dtype=np.int64), np.zeros(0, dtype=np.int64), Names())
 
     @property
     def count(self) -> int:
-        """The number of rows."""
         return int(self.A.shape[0])
 
     @property
     def sizes(self) -> Ints:
-        """The number of coordinates in each row."""
         return np.diff(self.A.indptr).astype(np.int64)
 
     def widened(self, n: int) -> Rows:
-        """Return the same rows over n coordinates."""
         if self.A.shape[1] == n:
             return self
         wide = sparse.csr_array((self.A.data, self.A.indices, self.A.indptr), shape=(self.count, n))
         return Rows(wide, self.b, self.names)
 
     def chosen(self, keep: Bools) -> Rows:
-        """Return the rows that a truth array keeps."""
         if keep.all():
             return self
         return Rows(sparse.csr_array(self.A[np.flatnonzero(keep)]), self.b[keep], self.names.chosen(keep))
@@ -110,7 +104,6 @@ def stacked(rows: Sequence[Rows], n: int) -> Rows:
 
 
 def _long_products(A: sparse.csr_array, values: Ints) -> Array:
-    """Return A @ values in unlimited integers."""
     result = np.zeros((A.shape[0], values.shape[1]), dtype=object)
     for i in range(A.shape[0]):
         for k in range(A.indptr[i], A.indptr[i + 1]):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_numbers
+from holdfast.arguments import LARGEST, Refused, array, rational, reals, shown, whole_numbers
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept, only_read
 from holdfast.constraints.system.exact_figures import ExactMargins
 from holdfast.constraints.system.null_space import BesideSums, NullSpace, TreeShape
@@ -301,7 +301,7 @@ class System(Owner):
             raise Refused(f"values must have shape ({self.n},) or (size, {self.n}), found shape {checked.shape}")
         step = rational("scale", scale)
         if step <= 0:
-            raise Refused(f"scale must be above 0, found {scale!r}")
+            raise Refused(f"scale must be above 0, found {shown(scale)}")
         return checked, step
 
     def _outside(self, columns: Array, step: Fraction) -> tuple[Array, Array]:

@@ -207,7 +207,6 @@ class Target:
 
     @property
     def dimension(self) -> int:
-        """How many leaves move freely."""
         return int(self.tree.moving.size)
 
     def noise(self, leaves: Floats) -> npt.NDArray[Any]:

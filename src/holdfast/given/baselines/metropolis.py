@@ -1,8 +1,8 @@
 """Metropolis–Hastings on a hierarchy (TV Algorithm 1): the papers' baseline, used only when it is asked for.
 
-The law of a draw comes near the conditional law but is not it, and how near is not proved: statements about such draws
-have the status "estimated". Every draw is the last state of a chain of its own, so draws are independent: the chain
-starts at random, tunes its step and then runs with that step until the start should be forgotten.
+The law of a draw comes near the conditional law but is not it, and nothing measures how near: no statement holds for
+such draws, and they are for studies (`simulate`). Every draw is the last state of a chain of its own, so draws are
+independent: the chain starts at random, tunes its step and then runs with it until the start should be forgotten.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest
 
-ONLY_NEAR = (
-    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
-    "and no diagnostic proves it: this delta supposes a total variation of {tau:.3g}, which nothing measures"
+UNMEASURED = (
+    "method 'metropolis' makes no statement: its draws come from a Markov chain that only comes near its law, and "
+    "nothing measures how near; it is for studies, with simulate(): leave method out for a release"
 )
 #: Why no distance can be asked for.
 NO_TAU = "method 'metropolis' takes no tau, because nothing measures how near its draws come: leave tau or method out"
@@ -66,8 +66,9 @@ def accepts(problem: Problem) -> bool:
 
 
 def evidence(problem: Problem) -> Evidence:
-    """Nothing is known about the distance of the draws from the law; one is supposed, and the words say so."""
-    return Evidence(problem.tau, False, ONLY_NEAR.format(tau=problem.tau))
+    """Nothing is known about the distance of the draws from the law, but that it is at most 1."""
+    del problem
+    return Evidence(1.0, True, UNMEASURED)
 
 
 def target_of(problem: Problem, truth: Truth) -> Target:
@@ -144,17 +145,14 @@ class Diagnostics:
 
     @property
     def least_effective(self) -> float:
-        """Effective draws of the leaf that has fewest."""
         return float(self.effective.min())
 
     @property
     def median_effective(self) -> float:
-        """Effective draws of the leaf in the middle."""
         return float(np.median(self.effective))
 
     @property
     def steps_per_draw(self) -> float:
-        """Steps for one effective draw of the leaf that has fewest."""
         return self.chains * self.steps / self.least_effective if self.least_effective else np.inf
 
     def __str__(self) -> str:

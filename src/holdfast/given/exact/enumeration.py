@@ -19,8 +19,7 @@ from holdfast.arrays import Array, Ints
 from holdfast.constraints import Rows
 from holdfast.exact.solver import linear_program
 from holdfast.given.problem import Problem, Truth
-from holdfast.noise.draws.comparison import Comparison
-from holdfast.noise.draws.finite import FiniteLaw
+from holdfast.noise.draws.comparison import Comparison, FiniteLaw
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -69,7 +68,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Not known before data is seen."""
     del problem
     return None
 

@@ -23,5 +23,4 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread:
-    """Errors of independent noise."""
     return independent_spread(problem.law)

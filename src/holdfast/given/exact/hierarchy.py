@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import Array, Bools, Floats, Ints, kept
+from holdfast.given.exact.tree_sums import TreeSums, many_steps
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.inversion import Characteristic
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-from holdfast.trees import Sampler
+from holdfast.trees.circles.errors.free_leaves import FilledMarginals
+from holdfast.trees.circles.errors.marginals import Marginals
+from holdfast.trees.circles.sampler import Sampler, reaches
 from holdfast.trees.normal.passes import NormalPasses
-from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.outlook import levels
-from holdfast.trees.plain.sampler import PlainSampler, reaches, serves
-from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
-from holdfast.trees.spread.marginals import Marginals
+from holdfast.trees.shape.free_leaves import FreeLeaves, unmeasured_ends
 
-#: The largest share by which a variance of whole Gaussian noise may differ from that of normal noise in its place.
-ALMOST_NORMAL = 1e-6
+#: The largest share by which a variance of whole Gaussian noise may differ from that of normal noise in its place, and
+#: outputs up to which it is not put there.
+ALMOST_NORMAL, SMALL = 1e-6, 3_000
 
 
 def accepts(problem: Problem) -> bool:
@@ -30,8 +30,8 @@ def accepts(problem: Problem) -> bool:
 
 
 def too_wide(problem: Problem) -> bool:
-    """Whether bounds depend on the data, and scales are too wide for so many outputs for some of it."""
-    return problem.forest is not None and problem.depends_on_data and not reaches(problem.forest, problem.law)
+    """Whether scales are too wide for so many outputs."""
+    return problem.forest is not None and not reaches(problem.forest, problem.law)
 
 
 def bounded_unmeasured(problem: Problem) -> int | None:
@@ -78,39 +78,26 @@ def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | No
     low, high = leaves.whole.noise_bounds(problem.system, whole, problem.unit)
     if outputs is None:
         if not leaves.free.size:
-            return Sampler(leaves.whole, problem.law, low, high)
+            return Sampler.of(leaves.whole, problem.law, low, high)
         outputs = leaves.kept
-    return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
-
-
-@kept
-def _plain(sampler: Sampler) -> PlainSampler:
-    """The same law, drawn in plain numpy."""
-    return PlainSampler(sampler.forest, sampler.law, sampler.low, sampler.high)
-
-
-def _drawn(sampler: Sampler, size: int, stream: Stream) -> Ints:
-    """Few tables of a small hierarchy are drawn in plain numpy, without waiting for a compiler; others compiled."""
-    if serves(sampler.law, size):
-        return _plain(sampler).draw(size, stream)
-    return sampler.draw(size, stream)
+    return Sampler.of(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise for the whole hierarchy at once, (size, n).
 
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
-    noise, and every bound holds; exact (docs/theory/plain-trees.md, docs/theory/exact-trees.md).
+    noise, and every bound holds; exact (docs/theory/circles.md).
     """
     leaves = _free_leaves(problem)
     assert leaves is not None
     if not leaves.free.size:
-        return _drawn(_sampler(problem, truth, leaves), size, stream)
+        return _sampler(problem, truth, leaves).draw(size, stream)
     alone = leaves.alone(_bounded(problem))
     noise = np.empty((size, alone.size), dtype=np.int64)
     noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
     if not alone.all():
-        noise[:, ~alone] = _drawn(_sampler(problem, truth, leaves, leaves.kept[~alone]), size, stream)
+        noise[:, ~alone] = _sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
     return leaves.filled(noise)
 
 
@@ -119,7 +106,7 @@ def _normal(problem: Problem) -> NormalPasses | None:
     """Normal noise in place of whole Gaussian noise, where no variance of a weighted sum differs; None elsewhere.
 
     It differs by a share of at most 3.1·n·e^{−π²d}, where 1/d bounds the precision of a leaf given all others
-    (docs/theory/exact-trees.md, section 7).
+    (docs/theory/circles.md, section 8).
     """
     law, forest = problem.law, problem.forest
     assert forest is not None
@@ -127,7 +114,7 @@ def _normal(problem: Problem) -> NormalPasses | None:
         return None
     with np.errstate(divide="ignore"):  # very narrow noise
         precision = 1 / law.variances
-    for some in levels(forest.parents)[1:]:
+    for some in forest.by_depth[1:]:
         precision[some] += precision[forest.parents[some]]
     least = 1 / (precision.max() * (2 if forest.exact.any() else 1))
     if 3.1 * law.n * np.exp(-(np.pi**2) * least) > ALMOST_NORMAL:
@@ -141,12 +128,19 @@ def spread(problem: Problem) -> Spread | None:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
-    sampler = _sampler(problem, None, leaves)
-    small = serves(problem.law, 1)
-    found = FilledMarginals(leaves, PlainMarginals(_plain(sampler)) if small else Marginals(sampler))
-    normal = None if small else _normal(problem)
+    found = FilledMarginals(leaves, Marginals(_sampler(problem, None, leaves)))
+    sums = TreeSums(leaves.forest, problem.law.at(leaves.kept) if leaves.free.size else problem.law)
+
+    def at_leaves(weights: Floats) -> Floats:
+        result = np.zeros(problem.law.n)
+        result[leaves.kept] = sums.at_leaves(leaves.moved(weights))
+        return result
+
+    normal = None if problem.law.n <= SMALL else _normal(problem)
     if normal is None:
-        characteristic = Characteristic(found.characteristic)
+        characteristic = Characteristic(
+            found.characteristic, at_leaves, lambda weights, t: sums.tilted(leaves.moved(weights), t)
+        )
         return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles, characteristic=characteristic)
     errors = np.empty(problem.law.n)
     errors[normal.order] = np.sqrt(normal.variances())
@@ -154,7 +148,10 @@ def spread(problem: Problem) -> Spread | None:
     def variance_of(weights: Floats) -> float:
         return normal.variance_of(weights[normal.order])
 
-    characteristic = Characteristic(
-        lambda weights, frequencies: np.exp(-(frequencies**2).real * variance_of(weights) / 2)
-    )
+    def of(weights: Floats, frequencies: Floats) -> Floats | None:
+        if many_steps(at_leaves(weights), variance_of, signed=not leaves.whole.exact.any()):
+            return np.asarray(np.exp(-(frequencies**2) * variance_of(weights) / 2))
+        return found.characteristic(weights, frequencies)
+
+    characteristic = Characteristic(of, at_leaves, lambda weights, t: t * t * variance_of(weights) / 2)
     return Spread(errors, variance_of, found.quantiles, characteristic=characteristic)

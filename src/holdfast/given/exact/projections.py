@@ -71,7 +71,6 @@ class Means:
         return rows
 
     def diagonal(self) -> Floats:
-        """The share of the dimensions that is left."""
         return np.full(self.groups.shape[1], self.share)  # the same for every cell, by symmetry
 
 

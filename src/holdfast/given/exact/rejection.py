@@ -1,7 +1,7 @@
 """Draw, look, draw again: where what must hold has positive probability.
 
 Law: the conditional law, exact for integer noise. A problem whose equalities alone make success too rare is not
-accepted at all. Laplace noise is given up by a coin, and the statement holds for a refusal too (`giving_up.py`);
+accepted at all. Laplace noise is given up by a coin, and the statement holds for a refusal too (`problem.py`);
 Gaussian noise, for which no such rule is known, is drawn until it holds.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools
-from holdfast.given.giving_up import last_tries
-from holdfast.given.problem import Problem, Truth
+from holdfast.given.problem import Problem, Truth, last_tries
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 

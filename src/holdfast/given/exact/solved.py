@@ -49,7 +49,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread:
-    """Errors measured on simulated draws."""
     return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))
 
 

@@ -22,8 +22,8 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.independent import LAWS, Independent
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
-from holdfast.trees import Forest, Sampler
-from holdfast.trees.plain.sampler import PlainSampler, serves
+from holdfast.trees.circles.sampler import Sampler
+from holdfast.trees.shape.forest import Forest
 
 #: Most outputs: the basis of the null space is looked at row by row.
 MOST_OUTPUTS = 2_000
@@ -68,8 +68,7 @@ class Ties:
         np.minimum.at(most, self.group[tied] + 1, np.where(turned, -low[tied], high[tied]))
         parents = np.concatenate([[-1], np.zeros(count, dtype=np.int64)])
         forest = Forest(parents, np.arange(count + 1) == 0)
-        way = PlainSampler if serves(self.law, size) else Sampler  # few draws of few outputs wait for no compiler
-        numbers = way(forest, self.law, least, most).draw(size, stream)[:, 1:]
+        numbers = Sampler.of(forest, self.law, least, most).draw(size, stream)[:, 1:]
         noise = np.zeros((size, self.group.size), dtype=np.int64)
         noise[:, tied] = numbers[:, self.group[tied]] * self.sign[tied]
         return noise

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import highspy
 import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Ints
 from holdfast.exact.solver import linear_program, solved
 from holdfast.given.problem import Problem
 from holdfast.randomness import seeded
@@ -20,8 +19,6 @@ from holdfast.randomness import seeded
 #: How many corners are looked for, and nodes of branch and bound and steps of the simplex method for each: amounts of
 #: work and no time, since they decide what is measured, and with it how long walks are and whether they are refused.
 CORNERS, NODES, STEPS = 4, 500, 200_000
-#: Steps of room of a cell, in standard deviations of its noise, and what each unit of it is worth.
-ROOM = ((0.25, 16.0), (0.5, 8.0), (0.75, 4.0), (1.5, 2.0), (3.0, 1.0))
 NO_TABLE = "no public table was found at which the walk can be measured: use onto(), or ask for fewer constraints"
 
 
@@ -44,27 +41,6 @@ def public_tables(problem: Problem, held: Ints) -> list[Ints]:
     if not found:
         raise Refused(NO_TABLE)
     return list(found.values())
-
-
-def roomy_table(problem: Problem, held: Ints) -> Floats | None:
-    """A real table with these held figures whose cells are far from their bounds; None where none was found.
-
-    Room counts the less the more of it a cell has, in steps of the standard deviation of its noise.
-    """
-    n, widths = problem.law.n, np.sqrt(problem.law.variances)
-    low, high = problem.system.integer_bounds(problem.unit)
-    solver = _program(problem, held, 0.0)
-    for k, (length, worth) in enumerate(ROOM, start=1):
-        solver.addVars(n, np.zeros(n), length * widths)
-        solver.changeColsCost(n, np.arange(k * n, k * n + n, dtype=np.int32), -worth / widths)
-    for i in range(n):
-        room = np.arange(i, n * (1 + len(ROOM)), n, dtype=np.int32)
-        for bound, sign in ((low[i], 1.0), (-high[i], -1.0)):
-            if bound > -LARGEST:
-                values = np.concatenate([[sign], np.full(len(ROOM), -1.0)])
-                solver.addRow(float(bound), highspy.kHighsInf, room.size, room, values)
-    found = solved(solver)
-    return None if found is None else found[:n]
 
 
 def _program(problem: Problem, held: Ints, costs: Any, **options: Any) -> Any:

@@ -46,7 +46,6 @@ class LeafRecords:
 
     @cached_property
     def lower_a_leaf(self) -> bool:
-        """Whether some record makes a leaf smaller."""
         return self.weights is not None and bool((self.weights < 0).any())
 
     @cached_property

@@ -37,7 +37,6 @@ class Table:
     edges: tuple[tuple[int, int, int], ...]
 
     def ends(self, cell: int) -> tuple[int, int]:
-        """The ends of one cell."""
         return int(self.low[cell]), int(self.high[cell])
 
 

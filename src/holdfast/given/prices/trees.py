@@ -1,11 +1,12 @@
 """The price of bounds on the leaves of a hierarchy, or on cells below exact totals (THEORY H1, H6, H11).
 
 Which proposition of docs/theory/nonnegativity.md applies depends on what records may do to the leaves; the figures are
-those of `holdfast.trees.prices.nonnegativity`, `exchanges` and `changes`.
+those of `holdfast.trees.prices.nonnegativity` and `exchanges`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -15,11 +16,10 @@ from flint import arb
 
 from holdfast.arrays import kept
 from holdfast.constraints import System
-from holdfast.given.prices.leaf_records import Hung, LeafRecords, counted_on, hung
+from holdfast.given.prices.leaf_records import Change, Hung, LeafRecords, counted_on, hung
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 from holdfast.queries import Query
-from holdfast.trees.prices.changes import changed, lost
 from holdfast.trees.prices.exchanges import exchanged
 from holdfast.trees.prices.leaf_bounds import LeafBounds
 from holdfast.trees.prices.nonnegativity import Prices, prices
@@ -27,14 +27,12 @@ from holdfast.trees.prices.uncut_leaf import largest_exchange
 
 #: Bits of the ball arithmetic in which prices are added up.
 PRECISION = 256
-#: Changes of several records, or of records of unequal weight, are looked at one by one up to this number,
+#: Changes of several records, or of records of unequal weight, are looked at one by one up to this number.
 MOST_CHANGES = 150
-#: and where no more than so many steps are gained in all.
-MOST_STEPS = 6
 
 BECAUSE = "the price of bounds on the leaves of a hierarchy: "
 LOWEST = BECAUSE + "max(ε_j + log c_{x±e_j}/c_x) at the lowest or highest table (THEORY H1)"
-EXCHANGED = BECAUSE + "a record that moves from a leaf without an upper bound, taken as uncut (THEORY H1, H11)"
+EXCHANGED = BECAUSE + "a record that moves from leaf to leaf, by the worst table for it (THEORY H1, H11)"
 LISTED = BECAUSE + "the largest over all changes of these records, one by one (THEORY H1, H11)"
 ADDED = BECAUSE + "at most ε + min(ε, the prices of its records added up) (THEORY H1)"
 
@@ -44,7 +42,7 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
 
     Guarantee (docs/theory/nonnegativity.md). Laplace, bounds on leaves, records that lower no leaf: one record alone,
     exactly max_j (ε_j + log of the price at the lower or the upper bounds) (Proposition 1, THEORY H1); others by
-    Propositions 2 and 6 to 10 (THEORY H11). Integer Gaussian, any bounds, one record added or removed, or one moved
+    Propositions 2 and 6 to 8 (THEORY H11). Integer Gaussian, any bounds, one record added or removed, or one moved
     where all have one weight: ρ at integer Rényi orders (Proposition 5, THEORY H6).
     """
     tree = hung(base, system)
@@ -120,15 +118,27 @@ def _listed(price_of: Prices, records: LeafRecords, differences: Differences) ->
     if not price_of.integer or (relation.records == 1 and records.one_weight == 1):
         return None
     changes = records.changes(relation, bounds, MOST_CHANGES)
-    if changes is None or any(sum(by for by in each.values() if by > 0) > MOST_STEPS for each in changes):
+    if changes is None:
         return None
-    best = arb(0)
     with price_of.precision():
-        for loss, change in sorted(((lost(price_of, each), each) for each in changes), key=lambda pair: -pair[0]):
-            if ball(2 * loss) <= best:
-                break
-            best = best.max(changed(price_of, change))
-    return best
+        return max(
+            (_change(price_of, each) for each in changes), key=lambda total: float(total.upper()), default=arb(0)
+        )
+
+
+def _change(price_of: Prices, change: Change) -> arb:
+    """The loss of one change of the leaves, with the prices of its steps from their bounds added up (Proposition 2)."""
+    bounds, by = price_of.bounds, Counter(change)
+    price = arb(0)
+    for leaf, steps in change.items():
+        if (bounds.low if steps > 0 else bounds.high)[leaf]:
+            price = price + abs(steps) * price_of.step(leaf)
+        above = int(bounds.parents[leaf])
+        while above >= 0:
+            by[above] += steps
+            above = int(bounds.parents[above])
+    loss = ball(sum((abs(steps) * price_of.rate(v) for v, steps in by.items()), Fraction(0)))
+    return loss + price.min(loss)
 
 
 def _gaussian(base: Additive, tree: Hung, differences: Differences, **words: Any) -> Guarantee | None:

@@ -1,16 +1,15 @@
-"""What a union costs: the largest ε_d + log(c_x′/c_x) over neighbouring tables x, x′ = x − d in it, where it is known.
+"""What a union costs: the largest ε_d + log(c_x′/c_x) over neighbouring tables x, x′ = x − d in it, if all are listed.
 
 For Laplace noise this is the loss itself, and never more than 2ε; c_x is the weight of the whole union seen from x. It
-is computed from finitely many *states* of the truth and the changes between them: all tables, where they can be listed,
-also of only those outputs on which the sides differ; or the sides themselves, where they are equalities with the same
-rows and other right-hand sides, since c_x then depends on the side alone. Proofs: docs/theory/unions.md.
+is enough to list the tables of those outputs on which the sides differ. Where they are too many, 2ε is stated.
+Proofs: docs/theory/unions.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,11 +24,8 @@ from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.exact import enumeration
 from holdfast.given.prices.bounds import PRECISION, box_price
-from holdfast.given.prices.union_boxes import kept_apart, one_record, sides_as_intervals
-from holdfast.given.prices.union_sums import joined, reached, sides_of_one_sum, sum_rise
 from holdfast.given.problem import Problem
-from holdfast.given.unions.segments import whole_solution
-from holdfast.given.unions.union import Weights, overlap, sides
+from holdfast.given.union import Weights, overlap, sides
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive
@@ -39,8 +35,6 @@ from holdfast.queries import Neighbours, histogram
 #: States of the truth whose weights are computed at most, and pairs of states that are looked at.
 MOST_STATES = 600
 MOST_PAIRS = 400_000
-#: Entries of differences that are followed from side to side at most.
-MOST_ENTRIES = 1_000_000
 
 ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
 
@@ -63,22 +57,15 @@ class Price:
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
     """The price of a union of sides that exclude each other; None where none is proved.
 
-    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6 and 9).
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 4).
     """
     problem = Problem(base.law, system, base.unit)
     if base.query.cells is None or not base.query.integer or base.query.grid is not None:
         return None
-    if overlap(problem) is not None:
+    if overlap(problem) is not None or sides(problem) is None:
         return None
     with working_precision(PRECISION):
-        if sides(problem) is None:
-            return _by_sums(base, problem, relation)
-        return (
-            _by_sides(base, problem, relation)
-            or _by_tables(base, problem, relation)
-            or _by_product(base, problem, relation)
-            or _by_boxes(base, problem, relation)
-        )
+        return _by_tables(base, problem, relation) or _by_product(base, problem, relation)
 
 
 def _widened(relation: Neighbours) -> Iterator[Neighbours]:
@@ -206,50 +193,8 @@ def _ends(branch: System) -> list[Any]:
     return [*branch.lower.tolist(), *branch.upper.tolist(), *fixed]
 
 
-def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """Equalities with the same rows: c_x depends on the side of x alone (Proposition 4)."""
-    branches = problem.system.branches
-    rows = branches[0].equalities
-    if problem.system.has_inequalities or not base.law.integer:
-        return None
-    if any(b.equalities.A.shape != rows.A.shape or (b.equalities.A - rows.A).count_nonzero() for b in branches):
-        return None
-    solved = [whole_solution(Problem(problem.law, branch)) for branch in branches]
-    points = np.array([point for point in solved if point is not None], dtype=np.int64)
-    places = {tuple(np.asarray(rows.A @ point).tolist()): k for k, point in enumerate(points)}
-    for wider in _widened(relation):
-        try:
-            differences = base.query.differences(wider)
-        except Refused:
-            return _any_side(base, wider, _weights(problem, points))
-        if len(points) * differences.size > MOST_ENTRIES:
-            return _any_side(base, wider, _weights(problem, points))
-        losses: dict[tuple[int, int], Fraction] = {}
-        changed = np.zeros(base.query.n, dtype=bool)
-        steps = np.asarray(rows.A @ differences.T).T
-        for step, difference, loss in zip(steps, differences, _losses(base.law, differences), strict=True):
-            for start, a in places.items():
-                b = places.get(tuple((np.array(start) + step).tolist()))
-                if b is not None:
-                    losses[a, b] = max(loss, losses.get((a, b), Fraction(0)))
-                    changed |= difference != 0
-        if losses:
-            found = Changes(losses, changed)
-            left = _left(base, np.arange(base.query.n), problem.system, points, found)
-            return Price(found.largest(_weights(problem, points)), wider, False, *left)
-    return Price(None, relation)
-
-
-def _any_side(base: Additive, relation: Neighbours, weights: list[arb]) -> Price:
-    """Differences too many to be listed: each may lead from any side to any other."""
-    every = replace(base, neighbours=relation).everything()
-    loss = base.loss(every).value
-    pairs = {(a, b): loss for a in range(len(weights)) for b in range(len(weights))}
-    return Price(Changes(pairs, np.ones(base.query.n, dtype=bool)).largest(weights), relation)
-
-
 def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """Sides that differ on some outputs only; the others have bounds of their own (Proposition 5)."""
+    """Sides that differ on some outputs only; the others have bounds of their own (Proposition 4)."""
     shared = _shared(problem.system)
     if not base.query.identity or not shared.any() or shared.all():
         return None
@@ -274,35 +219,6 @@ def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price
     if boxes is None and not found.losses:
         return Price(None, relation)
     return Price(worst, relation, False, *_left(base, apart, system, tables, found))
-
-
-def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """Boxes that no allowed change leads out of (Proposition 6)."""
-    found = sides_as_intervals(problem)
-    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
-    if found is None or not base.query.identity or not kept_apart(found, records):
-        return None
-    each = one_record(found)
-    if each is None:
-        return Price(None, relation)
-    outputs = list(zip(*found, strict=True))
-    frozen = np.flatnonzero([not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs])
-    words = (*frozen_words(base, frozen), ONE_SIDE)
-    return Price(each * records, relation, False, words, tuple(frozen.tolist()))
-
-
-def _by_sums(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """Sides that are intervals of one sum, half planes say (Proposition 9)."""
-    found = sides_of_one_sum(problem)
-    if found is None:
-        return None
-    sign, intervals, rates = found
-    steps = reached(np.unique(np.asarray(sign @ base.query.columns)).tolist(), relation)
-    largest = sum_rise(intervals, rates, steps)
-    if largest is None:
-        return None
-    loss = base.loss(replace(base, neighbours=relation).everything()).value
-    return Price(ball(loss) + largest, relation, False, () if joined(intervals, steps) else (ONE_SIDE,))
 
 
 def _shared(system: System) -> npt.NDArray[np.bool_]:

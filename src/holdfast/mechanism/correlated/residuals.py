@@ -97,7 +97,6 @@ class OnResiduals:
 
     @property
     def whole(self) -> bool:
-        """Whether the noise is rounded."""
         return self.base.law.integer
 
     @property
@@ -107,7 +106,6 @@ class OnResiduals:
 
     @cached_property
     def system(self) -> System | None:
-        """The same, written out."""
         constraint = self.constraint
         return None if constraint is None else constraint.system(self.base.query.n)
 
@@ -154,7 +152,6 @@ class OnResiduals:
         return Spread(rounded, variance_of, lambda p: np.rint(errors * special.ndtri(p)))
 
     def promise(self, neighbours: Neighbours | None = None) -> Promise:
-        """The one statement about all neighbours."""
         return Promise((self._statement(neighbours or self.base.neighbours),))
 
     def _statement(self, neighbours: Neighbours, **words: Any) -> Guarantee:

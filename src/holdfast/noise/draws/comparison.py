@@ -15,17 +15,20 @@ No rounding error reaches the law (proof: docs/theory/exact-draws.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, fmpz
+from flint import arb, ctx, fmpz
 
-from holdfast.arrays import compiled
-from holdfast.noise.precision import MOST_BITS, working_precision
+from holdfast.arrays import Owner, compiled, kept
+from holdfast.noise.precision import MOST_BITS, ball, working_precision
 from holdfast.randomness import Stream
 
 #: Digits of U in the first comparison. Undecided draws are then rarer than one in 2**50 for tables of 2**14.
@@ -136,7 +139,6 @@ class Comparison:
         return np.array_equal(self.thresholds, self.lowest)
 
     def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
-        """Draw `count` independent symbols."""
         words = stream.words(count)
         # The symbols take the place of the words, unless a word may be needed again to decide it.
         symbols = words.view(np.int64) if self._settled else np.empty(count, dtype=np.int64)
@@ -213,3 +215,43 @@ def _thresholds(cumulative: Cumulative, bits: int) -> list[tuple[int, int]]:
                 return result
         precision *= 2
     raise ArithmeticError("a threshold stayed undecided at the largest precision")
+
+
+class Weighed(Owner):
+    """A law on finitely many classes, by the weights of all of them."""
+
+    @abstractmethod
+    def weights(self) -> Iterable[arb]:
+        """Enclose the weight of each class at the working precision."""
+
+    @property
+    def size(self) -> int | None:
+        return len(self._sums(int(ctx.prec)))
+
+    def total(self) -> arb:
+        return self._sums(int(ctx.prec))[-1]
+
+    def at(self, k: int) -> arb:
+        sums = self._sums(int(ctx.prec))
+        return arb(0) if k == 0 else arb(1) if k == len(sums) else sums[k - 1] / sums[-1]
+
+    def run(self) -> Iterator[arb]:
+        """Enclose the cumulative probabilities in turn, without the last."""
+        sums = self._sums(int(ctx.prec))
+        return (partial / sums[-1] for partial in sums[:-1])
+
+    @kept
+    def _sums(self, _bits: int) -> list[arb]:
+        return list(accumulate(self.weights()))
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteLaw(Weighed):
+    """Classes of `counts` things each, all things of a class with the weight e^{−exponent}; *law:* on the classes."""
+
+    exponents: Sequence[Fraction]
+    counts: Sequence[int]
+
+    def weights(self) -> Iterable[arb]:
+        least = min(self.exponents)
+        return (n * (-ball(exponent - least)).exp() for exponent, n in zip(self.exponents, self.counts, strict=True))

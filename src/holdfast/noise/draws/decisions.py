@@ -7,12 +7,15 @@ grows until they do. So the place is a function of the number alone, whatever th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from fractions import Fraction
+from typing import Any, TypeVar
 
 from flint import arb, fmpz
 
+from holdfast.arguments import Refused, positive
 from holdfast.noise.precision import MOST_BITS, working_precision
 from holdfast.randomness import Stream
 
@@ -40,14 +43,12 @@ class Digits:
     _more: Stream | None = None
 
     def more(self) -> None:
-        """Draw 64 more digits."""
         if self._more is None:
             self._more = self.stream()
         self.value = self.value << 64 | self._more.bits(64)
         self.count += 64
 
     def times(self, total: arb) -> tuple[arb, arb]:
-        """Bounds on the number times a positive total."""
         unit = arb(2) ** -self.count
         return arb(fmpz(self.value)) * unit * total, arb(fmpz(self.value + 1)) * unit * total
 
@@ -117,3 +118,35 @@ def accept(
 
     if not decided(exact, digits, attempt):
         raise Restart
+
+
+#: Largest scale λ or σ of integer noise: draws beyond ±2^62 then have a probability below e^{−4000}.
+LARGEST_INTEGER_SCALE = 2**50
+#: Scales and variances stay within 2^±400, so that quotients of values and scales are ordinary doubles.
+EXTREME = 2**400
+
+
+def real_scale(name: str, value: Any) -> Fraction:
+    """Return a scale or variance of continuous noise as an exact rational."""
+    number = positive(name, value)
+    if not Fraction(1, EXTREME) <= number <= EXTREME:
+        raise Refused(f"{name} must lie between 2**-400 and 2**400, found {_about(name, number)}")
+    return number
+
+
+def integer_scale(name: str, value: Any, power: int = 1) -> Fraction:
+    """Return a scale (power 1) or variance (power 2) of integer noise as an exact rational."""
+    number = real_scale(name, value)
+    if number > LARGEST_INTEGER_SCALE**power:
+        raise Refused(
+            f"{name} must be at most 2**{50 * power} for integer noise, which has to stay within 64 bits, "
+            f"found {_about(name, number)}"
+        )
+    return number
+
+
+def _about(name: str, number: Fraction) -> str:
+    """Say how large a number is, however far from the doubles."""
+    digits = math.log10(number.numerator) - math.log10(number.denominator)
+    size = f"about {10 ** (digits - math.floor(digits)):.2f}e{math.floor(digits):+d}"
+    return f"{size}, the square of the scale" if name == "sigma2" else size

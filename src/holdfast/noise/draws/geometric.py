@@ -64,7 +64,6 @@ class SideAndTop:
 
     @property
     def size(self) -> None:
-        """There are infinitely many symbols."""
         return
 
     def at(self, k: int) -> arb:
@@ -102,11 +101,9 @@ class Digit:
 
     @property
     def size(self) -> int:
-        """Number of values of the digit."""
         return 1 << self.width
 
     def at(self, k: int) -> arb:
-        """Enclose the probability of the first k values."""
         step = Fraction(1 << self.position) / self.scale
         return ball(-k * step).expm1() / ball(-self.size * step).expm1()
 

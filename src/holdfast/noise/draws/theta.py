@@ -28,7 +28,6 @@ _SHORT = 10_000
 
 
 def _between(low: arb, high: arb) -> arb:
-    """Enclose every number from low to high."""
     return low.union(high)
 
 

@@ -38,7 +38,6 @@ class Zigzag:
 
     @property
     def size(self) -> None:
-        """There are infinitely many symbols."""
         return
 
     def at(self, k: int) -> arb:

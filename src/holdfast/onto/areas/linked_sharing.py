@@ -8,17 +8,25 @@ that always works, since a part with nothing keeps all ties and so does what is 
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csr_array
 
 from holdfast.arrays import Floats, Ints
+from holdfast.constraints import System
 from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.areas.rounded import NEAR
 from holdfast.onto.areas.shared_out import OVER, ROUNDS, SETTLED, Sharing, allowed
+from holdfast.onto.areas.steps import Steps
+from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.trees.normal.padded import priced
+from holdfast.trees.normal.residuals import Residuals
 
 #: Places of a search for whole numbers, and the part of the least cost that it may miss.
 PLACES, MISSED = 400, 0.01
@@ -35,7 +43,6 @@ class LinkedSharing:
 
     @cached_property
     def tied(self) -> Ints:
-        """The ties on the cells of all tables after each other."""
         return np.concatenate(self.ties, axis=1)
 
     @cached_property
@@ -149,3 +156,108 @@ class LinkedSharing:
 
 def _with(one: tuple[Floats, Floats], above: None) -> tuple[Floats, None, Floats]:
     return one[0], above, one[1]
+
+
+# The best linear estimate of linked tables: each table by itself, and a price for every tie.
+#
+# Without the ties the tables are independent, and each falls apart into hierarchies of scalars (H7). With Σ their
+# covariance after estimation and T the ties on the outputs, the estimate with the ties is z − ΣTᵀ(TΣTᵀ)⁻¹Tz; the prices
+# (TΣTᵀ)⁻¹Tz are found by conjugate gradients, where one product with Σ is one more estimate of every table.
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedEstimate:
+    """Linked tables under Gaussian noise of these variances, one precision for each group of outputs."""
+
+    query: LinkedCounts
+    parts: tuple[Residuals, ...]
+    spreads: Floats
+
+    @classmethod
+    def of_system(cls, system: System, spreads: Floats) -> LinkedEstimate | None:
+        """Return it where what must hold is such a query's consistency and perhaps that nothing is negative."""
+        rows = [part for part in system.parts if part.kind != "nonnegative"]
+        if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, LinkedCounts):
+            return None
+        if system.has_bounds and not bool((system.lower == 0).all()):
+            return None
+        query, parts = rows[0].source, []
+        for part, own in zip(query.parts, query.split(spreads), strict=True):
+            first = np.array([own[part.starts[nodes[0]] + begin] for nodes, begin in part.places])
+            if not bool((first[part.level_of] == own).all()):
+                return None
+            parts.append(Residuals(part, tuple((1 / first).tolist())))
+        if any(each.untold is not None for each in parts) or not np.isfinite(spreads[query.tied_rows().indices]).all():
+            return None
+        return cls(query, tuple(parts), spreads)
+
+    @cached_property
+    def _ties(self) -> csr_array[Any]:
+        return csr_array(self.query.tied_rows().astype(np.float64))
+
+    def _apart(self, values: Floats) -> Floats:
+        """Estimate every table by itself, (tables, n)."""
+        listed = zip(self.parts, self.query.split(values), strict=True)
+        return np.concatenate([part.estimated(np.ascontiguousarray(own)) for part, own in listed], axis=-1)
+
+    def _spread(self, prices: Floats) -> Floats:
+        """Return ΣTᵀ times prices, (tables, ties)."""
+        pulled = prices @ self._ties
+        measured = np.where(pulled != 0, self.spreads, 1.0)
+        return self._apart(pulled * measured)
+
+    def estimated(self, measured: Floats) -> Floats:
+        """Return the best linear estimates of all outputs, (tables, n)."""
+        return priced(self._apart(measured), lambda values: np.asarray(values @ self._ties.T), self._spread)
+
+
+# Whole, non-negative linked tables in every area, in three steps: estimate, shares ≥ 0, whole numbers.
+#
+# As for one table (steps), with the ties in every step; everything holds exactly, since all outputs are counted from
+# the
+# cells of the leaves and these keep the ties.
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedSteps:
+    """Linked tables with Gaussian measurements, ready to share out cells."""
+
+    estimate: LinkedEstimate
+
+    @cached_property
+    def _steps(self) -> tuple[Steps, ...]:
+        return tuple(Steps(part, whole=True) for part in self.estimate.parts)
+
+    @cached_property
+    def _levels(self) -> list[LinkedSharing]:
+        listed = zip(*(each.levels for each in self._steps), strict=True)
+        return [LinkedSharing(tuple(sharings), self.estimate.query.ties) for sharings in listed]
+
+    def values(self, estimate: Floats, coin: int) -> Ints:
+        """Return all outputs of the table that is shared out, (n,), from estimates of all outputs."""
+        query, tree = self.estimate.query, self.estimate.query.hierarchy
+        told = [each.told_by(own) for each, own in zip(self._steps, query.split(estimate), strict=True)]
+        table = np.zeros((tree.n, sum(part.table.cells for part in query.parts)), np.int64)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for depth in range(len(tree.levels)):
+                parents = [-1] if depth == 0 else np.unique(tree.parents[tree.nodes_at(depth)]).tolist()
+
+                def one(parent: int, depth: int = depth) -> None:
+                    if parent < 0:
+                        for root in tree.roots:
+                            table[root] = self._shared(depth, np.array([root]), None, told, coin)[0]
+                    else:
+                        parts = tree.children_of(parent)
+                        table[parts] = self._shared(depth, parts, table[parent], told, coin)
+
+                list(pool.map(one, parents))
+        ends = np.cumsum([part.table.cells for part in query.parts])[:-1]
+        by_table = np.split(table[tree.leaves], ends, axis=1)
+        return np.concatenate([part.totals(own) for part, own in zip(query.parts, by_table, strict=True)])
+
+    def _shared(self, depth: int, parts: Ints, above: Ints | None, told: list[Floats], coin: int) -> Ints:
+        sharing = self._levels[depth]
+        wanted = [each.told_at(depth, parts, own) for each, own in zip(self._steps, told, strict=True)]
+        found = sharing.shared(above, wanted, parts.size)
+        coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
+        return sharing.rounded(found, above, coins)

@@ -44,7 +44,6 @@ class Sharing:
 
     @property
     def cells(self) -> Axes:
-        """The margin that keeps every axis."""
         return tuple(range(len(self.table.shape)))
 
     def _summed(self, kept: Axes) -> int:

@@ -91,7 +91,6 @@ class Steps:
         return all(every in kept for kept in self.told.keep)
 
     def told_by(self, estimate: Floats) -> Floats:
-        """Return the estimates of all that is told, from estimates of all outputs."""
         told, query = self.told, self.residuals.query
         if told.keep == query.keep:
             return estimate

@@ -59,17 +59,14 @@ class Shape(Owner):
 
     @cached_property
     def in_doubles(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """The equalities and the inequalities as doubles."""
         return self.rows.astype(np.float64), self.inequalities.A.astype(np.float64)
 
     @cached_property
     def turned(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """The equalities and the inequalities by outputs, as doubles."""
         return sparse.csr_array(self.in_doubles[0].T), sparse.csr_array(self.in_doubles[1].T)
 
     @cached_property
     def stacked(self) -> sparse.csr_array:
-        """The equalities and, below them, the inequalities, as doubles."""
         return sparse.csr_array(sparse.vstack(self.in_doubles, format="csr"))
 
     @cached_property
@@ -79,7 +76,6 @@ class Shape(Owner):
 
     @cached_property
     def columns(self) -> sparse.csc_array:
-        """The equalities by outputs."""
         found = sparse.csc_array(self.rows)
         found.sort_indices()
         return found
@@ -92,7 +88,6 @@ class Shape(Owner):
 
 @kept
 def shape_of(problem: Problem) -> Shape:
-    """Prepare a problem, once."""
     rows = problem.space.rows
     which = np.flatnonzero(np.diff(rows.indptr) > 1)
     finite = np.isfinite(problem.spreads)

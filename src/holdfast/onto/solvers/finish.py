@@ -14,8 +14,7 @@ from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import products
 from holdfast.exact.whole_rows import WholeRows
 from holdfast.onto.grid.grid import MOST_FINER, MOST_REDUCED, Task
-from holdfast.onto.networks.arcs import Arcs, send_along_forest
-from holdfast.onto.networks.flows import cheapest_moves, send
+from holdfast.onto.network_flows import Arcs, cheapest_moves, send, send_along_forest
 
 #: Room, in steps, that an output must have on both sides to take part, largest first.
 ROOM = (1 << 22, 1 << 14, 1 << 8, 1 << 4, 1)
@@ -55,7 +54,6 @@ def finish_network(task: Task, arcs: Arcs, real: Floats) -> Ints | None:
 
 
 def balances(task: Task, arcs: Arcs, moves: Ints) -> Ints:
-    """What every node lacks, the ground last."""
     missing = (task.gap - products(task.shape.rows, moves[:, None])[:, 0]) * arcs.signs
     return np.append(missing, -missing.sum()).astype(np.int64)
 

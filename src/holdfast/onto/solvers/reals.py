@@ -15,9 +15,7 @@ from holdfast.exact.inside import Inside
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Task
 from holdfast.onto.plan import Answer
-from holdfast.onto.rational.branching import nearest_branched, real_optimum
-from holdfast.onto.rational.exact_rows import exact_rows
-from holdfast.onto.rational.inwards import rounded_inwards
+from holdfast.onto.rational_steps import exact_rows, nearest_branched, real_optimum, rounded_inwards
 from holdfast.onto.solvers import newton
 from holdfast.onto.solvers.finish import finish
 from holdfast.onto.solvers.solvers import Proposal, inner_point, least_absolute, least_squares
@@ -81,7 +79,6 @@ def _in_whole_numbers(task: Task, real: Proposal | None) -> Answer | None:
 
 
 def _nearer(one: Answer | None, other: Answer | None) -> Answer | None:
-    """The answer with the smaller gap."""
     known = [each for each in (one, other) if each is not None]
     return min(known, key=lambda each: each.evidence.gap, default=None)
 

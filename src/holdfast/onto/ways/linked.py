@@ -15,8 +15,7 @@ from holdfast.arrays import Array, kept
 from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.areas.linked_estimate import LinkedEstimate
-from holdfast.onto.areas.linked_steps import LinkedSteps
+from holdfast.onto.areas.linked_sharing import LinkedEstimate, LinkedSteps
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 

@@ -129,7 +129,6 @@
 
   const now = async () => {
     const run = ++current;
-    const began = performance.now();
     const sent = fields();
     try {
       const found = await ask("plan", { fields: sent });
@@ -139,7 +138,7 @@
       $("spec").textContent = found.text;
       refuse("");
       errors(sent.budget);
-      if (!dirty) say(found.measured ? "Measured." : `Near figures after ${Math.round(performance.now() - began)} ms; measuring …`, true);
+      if (!dirty) say(found.measured ? "Measured." : "First figures; measuring them more closely …", true);
     } catch (error) {
       if (run !== current || dirty) return;
       refuse(error.message);

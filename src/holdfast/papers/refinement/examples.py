@@ -28,4 +28,5 @@ ONE_MORE = {
 def appendix(k: int) -> LinearRefinement:
     """The refinement of the appendix: X̂₁ = (X₁ + X₂ + c)/(k + 1), X̂₂ = X₂."""
     share = Fraction(1, k + 1)
-    return LinearRefinement([[share, share], [0, 1]], [[share], [0]])
+    zero, one = Fraction(0), Fraction(1)
+    return LinearRefinement([[share, share], [zero, one]], [[share], [zero]])

@@ -117,7 +117,6 @@ def _demonstrated(found: list[Slope]) -> list[Claim]:
 
 
 def boxes(errors: Floats) -> list[tuple[float, float, float, float, float]]:
-    """A box for every county."""
     return [five(column.tolist()) for column in errors.T]
 
 

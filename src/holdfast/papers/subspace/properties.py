@@ -47,7 +47,7 @@ def findings(study: Study) -> Findings:
         Claim(
             "Corollary 8: a private mechanism is private in every subspace",
             float(within(base, [[1, -1, 0, 0]]).epsilon or math.inf) <= 1 + 1e-9,
-            "hf.within(laplace, V) at ε = 1",
+            "within(laplace, V) at ε = 1",
         ),
         Claim(
             "Proposition 9: guarantees add up for the joined figures",

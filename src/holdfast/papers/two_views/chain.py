@@ -29,7 +29,6 @@ class Chain:
 
     @property
     def effective(self) -> Floats:
-        """Effective number of draws of each output."""
         return effective_draws(self.states)
 
     @property

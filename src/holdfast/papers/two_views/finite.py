@@ -24,7 +24,6 @@ def listed(worlds: int, parts: int) -> Iterator[Belief]:
 
 
 def events(worlds: int) -> list[frozenset[int]]:
-    """Every event but the empty one."""
     found = (frozenset(w for w, chosen in enumerate(each) if chosen) for each in product([0, 1], repeat=worlds))
     return [event for event in found if event]
 
@@ -42,7 +41,6 @@ def _belief(weights: list[int]) -> Belief:
 
 
 def moves(rng: np.random.Generator, worlds: int, event: frozenset[int]) -> dict[int, int]:
-    """A random map of the worlds outside an event into it."""
     inside = sorted(event)
     return {w: inside[int(rng.integers(len(inside)))] for w in range(worlds) if w not in event}
 

@@ -22,7 +22,6 @@ SWAP = {0: 2, 1: 3, 2: 0, 3: 1}
 
 
 def findings(study: Study) -> Findings:
-    """Try each statement."""
     rng, count = study.generator(), study.times(120, 12)
     tried = f"{count} random mechanisms"
     total = trials.exact_total()

@@ -9,7 +9,6 @@ from holdfast.papers.two_views import trials
 
 
 def findings(study: Study) -> Findings:
-    """Try every cell."""
     rng, count = study.generator(), study.times(120, 12)
     cells = [*_revision(rng, count), *_update(rng, count)]
     rows = tuple(Row(f"{view}: {column}", printed, found) for view, column, printed, found, _ in cells)

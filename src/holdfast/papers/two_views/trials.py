@@ -186,6 +186,5 @@ def nearest_points() -> str:
 
 
 def some_event(rng: np.random.Generator, worlds: int = WORLDS) -> frozenset[int]:
-    """A random event."""
     found = events(worlds)
     return found[int(rng.integers(len(found)))]

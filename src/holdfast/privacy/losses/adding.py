@@ -108,7 +108,6 @@ def _sorted(parts: Counted) -> tuple[Counter[tuple[float, float]], list[_Smooth]
 
 
 def _reach(delta: float) -> float:
-    """Return how many standard deviations of a sum are looked at."""
     return math.sqrt(-2 * (math.log(delta) + math.log(OUTSIDE)))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from flint import arb
 
-from holdfast.arguments import Refused, positive, probability, rational
+from holdfast.arguments import Refused, positive, probability, rational, shown
 from holdfast.privacy.rounding import at_most, ball, largest_double, outward, settled, smallest_double
 
 #: Limits of the searches. A μ at its limit is still certain, only not the largest; an ε beyond is void.
@@ -28,7 +28,7 @@ def not_negative(name: str, value: Any) -> Fraction:
     """Return a finite number at or above zero as an exact rational."""
     number = rational(name, value)
     if number < 0:
-        raise Refused(f"{name} must not be negative, found {value!r}")
+        raise Refused(f"{name} must not be negative, found {shown(value)}")
     return number
 
 

@@ -321,7 +321,6 @@ def losses_of(kinds: Iterable[Kind]) -> Losses:
 
 
 def kinds_of(losses: Losses) -> list[dict[tuple[int, Fraction], int]]:
-    """Return what `losses_of` was given."""
     return [{(size, sigma2): count for size, sigma2, count in kind} for kind in losses]
 
 

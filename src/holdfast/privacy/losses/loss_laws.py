@@ -124,7 +124,6 @@ class Total:
 
     @property
     def high(self) -> int:
-        """The last place."""
         return self.low + self.masses.size - 1
 
     def times(self, factor: float) -> Total:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arrays import Bools, Ints
+from holdfast.queries.co_changes.signatures import Signatures
 from holdfast.queries.columns import Columns
-from holdfast.queries.moves.signatures import Signatures
 
 
 @dataclass(frozen=True, eq=False)

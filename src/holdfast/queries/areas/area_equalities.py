@@ -29,7 +29,6 @@ def known_sets(table: Cube, keep: Keep) -> list[Axes]:
 
 
 def knows(table: Cube, keep: Keep, chosen: Axes) -> list[bool]:
-    """Return for each depth whether its nodes know a set of axes."""
     return [any(table.tells(axes, chosen) for axes in kept) for kept in keep]
 
 

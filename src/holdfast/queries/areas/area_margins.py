@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import Refused, one_of, shown
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.area_classes import Spans
@@ -21,10 +21,10 @@ from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
 from holdfast.queries.areas.area_places import AreaPlaces
 from holdfast.queries.areas.rules import Rules
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
+from holdfast.queries.areas.tree_pairs import meeting_paths
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
-from holdfast.queries.moves.tree_pairs import meeting_paths
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
 
@@ -41,7 +41,6 @@ class AreaMargins(AreaPlaces):
 
     @property
     def domain(self) -> tuple[Hierarchy, Cube]:
-        """A leaf, and a cell of the cube in it."""
         return self.hierarchy, self.table
 
     @cached_property
@@ -50,7 +49,6 @@ class AreaMargins(AreaPlaces):
         return {self.name_of(*group): g for g, group in enumerate(self.groups)}
 
     def name_of(self, depth: int, axes: Axes) -> str:
-        """Return the name of a group."""
         return f"{self.hierarchy.levels[depth]}: {self.table.margin_name(axes)}"
 
     def level_number(self, name: str, key: Any) -> int:
@@ -58,7 +56,7 @@ class AreaMargins(AreaPlaces):
         if not isinstance(key, tuple):
             return super().level_number(name, key)
         if len(key) != 2:
-            raise Refused(f"a level of {name} must be a pair (level, margin), found {key!r}")
+            raise Refused(f"a level of {name} must be a pair (level, margin), found {shown(key)}")
         group = (self.hierarchy.depth_of_level(key[0]), self.table.axes(key[1]))
         return self.levels[one_of(f"a level of {name}", self.name_of(*group), list(self.levels))]
 

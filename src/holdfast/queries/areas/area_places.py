@@ -28,7 +28,6 @@ class AreaPlaces(Query):
 
     @property
     def cells(self) -> int:
-        """Leaves times cells of the cube."""
         return self.hierarchy.n_leaves * self.table.cells
 
     @cached_property
@@ -65,7 +64,6 @@ class AreaPlaces(Query):
 
     @cached_property
     def level_of(self) -> Array:
-        """The group of each output."""
         result = np.empty(self.n, np.int32)
         for g in range(len(self.groups)):
             self.set(result, g, g)
@@ -77,7 +75,6 @@ class AreaPlaces(Query):
         return values[..., self.outputs(group)] if found is None else found
 
     def set(self, values: Array, group: int, given: Any) -> None:
-        """Put values of a group in their places."""
         found = self._view(values, group)
         if found is None:
             values[..., self.outputs(group)] = given
@@ -134,7 +131,6 @@ class AreaPlaces(Query):
         return np.concatenate(outputs), np.concatenate(owners)
 
     def output_name(self, output: int) -> str:
-        """Return the name of one output, without those of all others."""
         node = int(np.searchsorted(self.starts, output, side="right")) - 1
         group = int(self.level_of[output])
         axes = self.groups[group][1]

@@ -9,7 +9,7 @@ all their cells do or none (docs/theory/linked.md, Proposition 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -37,7 +37,6 @@ class Rows:
 
     @cached_property
     def axes(self) -> Axes:
-        """The axes on which some weight depends."""
         table = self.weights.reshape(-1, *self.shape)
         return tuple(a for a in range(len(self.shape)) if np.ptp(table, axis=1 + a).any())
 
@@ -126,6 +125,30 @@ def largest(tables: tuple[Rows, ...], weights: tuple[Mapping[Axes, Fraction], ..
             joined[key] = max(joined.get(key, Fraction(0)), value + also)
         together = joined
     return together[(0,) * len(tables[0].weights)], exact
+
+
+def least_rows(tables: Iterable[Rows], counted: Rows | None = None) -> dict[tuple[int, ...], int] | None:
+    """Return every sum of the ties that rows of the tables have, with the least rows of one table that go with it.
+
+    None where there are too many lists.
+    """
+    together: dict[tuple[int, ...], int] | None = None
+    for each in tables:
+        if each.lists is None:
+            return None
+        rows = each.lists.sum(axis=1) if each is counted else np.zeros(len(each.lists), np.int64)
+        alone: dict[tuple[int, ...], int] = {}
+        for total, many in zip(map(tuple, (each.lists @ each.classes[0]).tolist()), rows.tolist(), strict=True):
+            alone[total] = min(alone.get(total, many), many)
+        if together is None:
+            together = alone
+            continue
+        joined: dict[tuple[int, ...], int] = {}
+        for (before, many), (more, also) in product(together.items(), alone.items()):
+            total = tuple(a + b for a, b in zip(before, more, strict=True))
+            joined[total] = min(joined.get(total, many + also), many + also)
+        together = joined
+    return together
 
 
 def largest_households(tables: tuple[Rows, ...], most: int) -> list[tuple[Ints, ...]]:

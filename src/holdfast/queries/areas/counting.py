@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +14,11 @@ from holdfast.queries.identity import MOST_ASKED
 from holdfast.queries.linear_query import Query
 
 
-def counts(tree: Hierarchy, by: Any = 1, keep: Any = None) -> Query:
+def counts(
+    tree: Hierarchy,
+    by: int | Sequence[int] | Cube = 1,
+    keep: Iterable[str | Iterable[int | str]] | Mapping[str | int, Iterable[str | Iterable[int | str]]] | None = None,
+) -> Query:
     """Ask the count at every node of a hierarchy; one record adds 1 to its leaf and to every ancestor.
 
     Outputs: nodes in order, inside a node the margins in the order of `keep`, inside a margin C order.

@@ -12,15 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
-from holdfast.arguments import Refused, array, one_of, whole, whole_numbers
+from holdfast.arguments import Frame, Refused, array, one_of, shown, whole, whole_numbers
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.area_equalities import knowing_forest
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.queries.areas.bundles import Rows, largest, largest_households
+from holdfast.queries.areas.bundles import Rows, largest, largest_households, least_rows
 from holdfast.queries.areas.tree_counts import TreeCounts
+from holdfast.queries.bounded import UnlistedQuery
+from holdfast.queries.counting import count_cells
+from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.unlisted import UnlistedQuery
 from holdfast.queries.weights import Bound, Weights
 
 #: Weights of ties stay below this in size: sums over the rows of a household are then whole numbers of 64 bits.
@@ -44,7 +46,6 @@ class LinkedCounts(UnlistedQuery):
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """The areas."""
         return self.parts[0].hierarchy
 
     @cached_property
@@ -63,16 +64,15 @@ class LinkedCounts(UnlistedQuery):
 
     @cached_property
     def level_of(self) -> Ints:
-        """The group of each output."""
         before = np.cumsum([0, *(len(part.groups) for part in self.parts)])
         return np.concatenate([part.level_of + first for part, first in zip(self.parts, before, strict=False)])
 
-    def level_number(self, name: str, key: Any) -> int:
+    def level_number(self, name: str, key: object) -> int:
         """Return the group meant by its name, its number, or (table, level, margin)."""
         if not isinstance(key, tuple):
             return super().level_number(name, key)
         if len(key) != 3:
-            raise Refused(f"a level of {name} must be (table, level, margin), found {key!r}")
+            raise Refused(f"a level of {name} must be (table, level, margin), found {shown(key)}")
         at = self.names.index(one_of(f"a table of {name}", key[0], self.names))
         return sum(len(part.groups) for part in self.parts[:at]) + self.parts[at].level_number(name, key[1:])
 
@@ -82,7 +82,6 @@ class LinkedCounts(UnlistedQuery):
         return np.cumsum([0, *(part.n for part in self.parts)])
 
     def outputs(self, table: str) -> slice:
-        """Return where the outputs of a table stand."""
         at = self.names.index(one_of("table", table, self.names))
         return slice(int(self.starts[at]), int(self.starts[at + 1]))
 
@@ -92,38 +91,79 @@ class LinkedCounts(UnlistedQuery):
 
     @property
     def record(self) -> str:
-        """Who is protected, in words."""
         rows = ", ".join(f"up to {most} of {name}" for name, most in zip(self.names, self.most, strict=True))
         return f"a record is a household with all its rows ({rows}), in one place, which obey the ties"
 
+    @property
+    def assumed(self) -> str:
+        rows = " or ".join(f"{most} of {name}" for name, most in zip(self.names, self.most, strict=True))
+        return f"no household has more rows than {rows}; all are in one place and obey the ties"
+
     # The truth --------------------------------------------------------------------------------------------------
 
-    def answer(self, cells: Any) -> Array:
-        """Return the truth from the cells of every table, {name: cells}; rows that break a tie are refused."""
-        listed = self._by_name("cells", cells)
-        counted = [_cells(part, each) for part, each in zip(self.parts, listed, strict=True)]
-        if self._broken(counted):
-            raise Refused("cells must obey the ties in every place: correct the data or the ties")
-        return np.concatenate([part.answer(each) for part, each in zip(self.parts, counted, strict=True)])
+    def answer(self, cells: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> Array:
+        """Return the truth from the cells of every table, {name: cells}.
 
-    def count(self, frame: Any, count: str | None = None, outside: str = "refuse") -> Array:
-        """Return the truth from the records of every table, {name: frame}."""
+        Refused where rows break a tie, or where no households within `most` that obey the ties can have them.
+        """
+        listed = self._by_name("cells", cells)
+        return self._answered("cells", [_cells(part, each) for part, each in zip(self.parts, listed, strict=True)])
+
+    def count(self, frame: Frame, count: str | None = None, outside: str = "refuse") -> Array:
+        """Return the truth from the records of every table, {name: frame}; refused as by `answer`."""
         listed = self._by_name("frame", frame)
-        counted = [part.count(each, count, outside) for part, each in zip(self.parts, listed, strict=True)]
-        values = np.concatenate(counted)
-        if np.any(self.tied_rows() @ values):
-            raise Refused("frame must obey the ties in every place: correct the data or the ties")
-        return values
+        counted = [
+            count_cells(part.cells, *part.domain, each, count, outside)
+            for part, each in zip(self.parts, listed, strict=True)
+        ]
+        return self._answered("frame", counted)
+
+    def _answered(self, what: str, cells: list[Ints]) -> Array:
+        by_leaf = [each.reshape(self.hierarchy.n_leaves, -1) for each in cells]
+        if np.any(sum(each @ tie.T for each, tie in zip(by_leaf, self.ties, strict=True))):
+            raise Refused(f"{what} must obey the ties in every place: correct the data or the ties")
+        cannot, at_most = self._limits
+        rows = [each.sum(axis=1) for each in by_leaf]
+        if any(each[:, none].any() for each, none in zip(by_leaf, cannot, strict=True)) or any(
+            (rows[own] * most.denominator > rows[other] * most.numerator).any() for own, other, most in at_most
+        ):
+            raise Refused(
+                f"{what} must be rows of households within most that obey the ties, and in some place no such "
+                "households have these rows: raise most, or correct the data"
+            )
+        return np.concatenate([part.answer(each) for part, each in zip(self.parts, cells, strict=True)])
+
+    @cached_property
+    def _limits(self) -> tuple[list[Bools], list[tuple[int, int, Fraction]]]:
+        """What the ties tell of `most` (docs/theory/linked.md, Proposition 3).
+
+        The cells of each table that no household has, and the most rows of one table for each row of another.
+        """
+        cannot = [np.zeros(part.table.cells, dtype=bool) for part in self.parts]
+        at_most: list[tuple[int, int, Fraction]] = []
+        for own, rows in enumerate(self._rows):
+            others = [each for each in self._rows if each is not rows]
+            if rows.lists is None or (beside := least_rows(others)) is None:
+                continue
+            totals = [tuple(total) for total in (-(rows.lists @ rows.classes[0])).tolist()]
+            fits = np.array([total in beside for total in totals])
+            classes = np.unique(self.ties[own].T, axis=0, return_inverse=True)[1].ravel() if len(self.ties[own]) else 0
+            cannot[own] |= ~(rows.lists[fits] > 0).any(axis=0)[classes]
+            listed = list(zip(rows.lists.sum(axis=1).tolist(), totals, strict=True))
+            for other, counted in enumerate(self._rows):
+                least = None if other == own else least_rows(others, counted)
+                if least is None:
+                    continue
+                pairs = {(many, least[total]) for many, total in listed if total in least}
+                if all(few or not many for many, few in pairs):
+                    shares = (Fraction(many, few) for many, few in pairs if few)
+                    at_most.append((own, other, max(shares, default=Fraction(0))))
+        return cannot, at_most
 
     def _by_name(self, what: str, given: Any) -> list[Any]:
         if not isinstance(given, Mapping) or set(given) != set(self.names):
             raise Refused(f"{what} must be a mapping with one entry for each of {', '.join(self.names)}")
         return [given[name] for name in self.names]
-
-    def _broken(self, cells: list[Ints]) -> bool:
-        """Whether cells, (leaves × cells) of each table, break a tie somewhere."""
-        by_leaf = [each.reshape(self.hierarchy.n_leaves, -1) for each in cells]
-        return bool(np.any(sum(each @ tie.T for each, tie in zip(by_leaf, self.ties, strict=True))))
 
     # What holds -------------------------------------------------------------------------------------------------
 
@@ -216,7 +256,9 @@ class LinkedCounts(UnlistedQuery):
         return Fraction(max(self.most))
 
 
-def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
+def linked(
+    tables: Mapping[str, Query], ties: Iterable[Mapping[str, npt.ArrayLike]], most: int | Mapping[str, int]
+) -> LinkedCounts:
     """Ask several tables of one census, such as persons and households, that are tied to each other.
 
     A record is a household: it has rows in every table, all in one leaf. `consistent(query)` holds the tables together
@@ -241,7 +283,8 @@ def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
         >>> query.answer({"persons": [2, 5, 1, 0], "households": [2, 1]}).tolist()
         [3, 5, 2, 5, 1, 0, 3, 2, 1]
     """
-    if not isinstance(tables, Mapping) or len(tables) < 2 or not all(isinstance(name, str) for name in tables):
+    listed: object = tables
+    if not isinstance(listed, Mapping) or len(listed) < 2 or not all(isinstance(name, str) for name in listed):
         raise Refused("tables must be a mapping from the names of two or more tables to their counts")
     names = tuple(tables)
     parts = tuple(_in_areas(name, each) for name, each in tables.items())

@@ -88,7 +88,6 @@ class Rules:
 
     @cached_property
     def atom_of(self) -> Ints:
-        """The atom of each cell."""
         return np.unique(self.sets, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
     @cached_property

@@ -17,11 +17,11 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.domains.hierarchy import sums_of_children
+from holdfast.queries.areas.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
 from holdfast.queries.margin_counts import margins
-from holdfast.queries.moves.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
 
@@ -39,27 +39,22 @@ class TreeCounts(Query):
 
     @property
     def cells(self) -> int:
-        """Leaves times categories."""
         return self.hierarchy.n_leaves * self.by
 
     @property
     def tree(self) -> Hierarchy:
-        """The hierarchy."""
         return self.hierarchy
 
     @property
     def domain(self) -> tuple[Hierarchy, Cube | None]:
-        """A leaf, and a category in it, perhaps a cell of a cube."""
         return self.hierarchy, self.table
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """Each level's name with its depth."""
         return {name: d for d, name in enumerate(self.hierarchy.levels)}
 
     @cached_property
     def level_of(self) -> Ints:
-        """The depth of each output's node."""
         return np.repeat(self.hierarchy.depth, self.by)
 
     @cached_property

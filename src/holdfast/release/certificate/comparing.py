@@ -19,6 +19,7 @@ from holdfast.release.certificate.estimating import (
     fieller,
     quotient,
     reach,
+    studied_ratio,
     weighted,
     whole_ends,
     within,
@@ -54,7 +55,6 @@ class Summed:
 
     @property
     def centre(self) -> float:
-        """What the errors are about."""
         return float(self.weights @ self.bars.centre)
 
     @cached_property
@@ -69,7 +69,6 @@ class Summed:
         return self.bars.spread is None or self.certain[0] == self.certain[1]
 
     def errors(self) -> Floats | None:
-        """Simulated errors of the sum."""
         study = self.study()
         return None if study is None else weighted(study, self.weights)
 
@@ -78,6 +77,8 @@ class Summed:
         assert self.bars.spread is not None
         used, error = np.flatnonzero(self.weights), self.error or 0.0
         limit = error * farthest(self.bars, tail)
+        if (sums := _sums(self)) is not None:
+            limit = min(limit, sums.proved_reach(tail))
         if used.size > FEW:
             return limit
         try:
@@ -110,15 +111,19 @@ def from_law(tail: float, *independent: Summed, wide: bool = False) -> float | N
 
     `wide`: also where a little more than that is.
     """
+    sums = _sums(*independent)
+    return None if sums is None else sums.wide_reach(tail) if wide else sums.least_reach(tail)
+
+
+def _sums(*independent: Summed) -> Sums | None:
     parts, square = [], 0.0
     for each in independent:
         spread, error = each.bars.spread, each.error
         if spread is None or spread.characteristic is None or error is None:
             return None
-        parts.append((spread.characteristic, each.weights, spread.standard_errors))
+        parts.append((spread.characteristic, each.weights))
         square += error**2
-    sums = Sums(parts, math.sqrt(square))
-    return sums.wide_reach(tail) if wide else sums.least_reach(tail)
+    return Sums(parts, math.sqrt(square))
 
 
 def difference(here: Summed, there: Summed, tail: float) -> tuple[float | None, Ends]:
@@ -152,17 +157,18 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
         error = math.sqrt(max(joint[0, 0] - 2 * r * joint[0, 1] + r * r * joint[1, 1], 0.0)) / abs(b)
     if joint is None or above.sure or below.sure:
         return error, quotient(above.interval(tail), below.interval(tail))
-    errors = above.errors(), below.errors()
-    known = None if errors[0] is None or errors[1] is None else (errors[0], errors[1])
+    drawn, more = above.errors(), below.errors()
+    interval = None if drawn is None or more is None else studied_ratio(a, b, (drawn, more), tail)
+    if interval is None:
+        far = [_half(tail, each) for each in (above, below)]
+        if far[0] is not None and far[1] is not None:  # both sums are within their ends at once
+            interval = quotient((a - far[0], a + far[0]), (b - far[1], b + far[1]))
+        else:
+            interval = fieller(a, b, joint, farthest(above.bars, tail))
     certain = quotient(above.certain, below.certain)
-    far = [None if known is not None else _half(tail, each) for each in (above, below)]
-    if far[0] is not None and far[1] is not None:  # both sums are within their ends at once
-        found = quotient((a - far[0], a + far[0]), (b - far[1], b + far[1]))
-    else:
-        found = fieller(a, b, joint, known, tail, farthest(above.bars, tail))
-    if found[1] < certain[0] or certain[1] < found[0]:  # a rare draw, of which only what is certain is left
+    if interval[1] < certain[0] or certain[1] < interval[0]:  # a rare draw, of which only what is certain is left
         return error, certain
-    return error, within(found, certain)
+    return error, within(interval, certain)
 
 
 def _half(tail: float, sum_: Summed) -> float | None:

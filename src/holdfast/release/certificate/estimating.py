@@ -14,9 +14,8 @@ from holdfast.release.table.wording import percent
 
 #: Two ends of an interval.
 Ends = tuple[float, float]
-#: Directions in which the errors of a numerator and its denominator are compared, by so many of them: all round, and
-#: between the ends that are then left.
-DIRECTIONS, ROUND, BETWEEN = 61, 5_000, 9
+#: How far the end of a ratio's interval may lie beyond what is proved, as a share of the interval; and rounding.
+FINE, ROUNDING = 1e-3, 1e-12
 #: Ends so near to a whole number are this number, but for rounding.
 NEAR = 1e-6
 
@@ -66,17 +65,26 @@ def whole_ends(low: float, high: float) -> Ends:
     return (inner, outer) if inner <= outer else (float(math.floor(low)), float(math.ceil(high)))
 
 
-def reach(errors: Floats, tail: float) -> float | None:
-    """How far an error reaches on either side, 2·`tail` of the time at most: a limit measured on simulated ones.
+def shown_rank(size: int, tail: float) -> int | None:
+    """How many of `size` simulated |e| lie within a limit that they keep but for 2·`tail` of the time.
 
     None where so few cannot show it. *Law:* as many of `size` independent |e| lie below their quantile as a binomial
     law says, or fewer; the limit is inside it MISSED of the time.
     """
     from scipy import stats  # a second, which whoever only reads a release need not wait
 
-    size = len(errors)
     rank = int(stats.binom.isf(MISSED, size, 1 - 2 * tail)) + 1
-    return None if rank > size else float(np.partition(np.abs(errors), rank - 1)[rank - 1])
+    return None if rank > size else rank
+
+
+def reach(errors: Floats, tail: float) -> float | None:
+    """How far an error reaches on either side, 2·`tail` of the time at most: a limit measured on simulated ones."""
+    rank = shown_rank(len(errors), tail)
+    return None if rank is None else _smallest(np.abs(errors), rank)
+
+
+def _smallest(sizes: Floats, rank: int) -> float:
+    return float(np.partition(sizes, rank - 1)[rank - 1])
 
 
 def chebyshev(tail: float) -> float:
@@ -93,31 +101,11 @@ def quotient(above: Ends, below: Ends) -> Ends:
     return above[0] / below[above[0] >= 0], above[1] / below[above[1] < 0]
 
 
-def fieller(
-    numerator: float,
-    denominator: float,
-    covariance: Floats,
-    errors: tuple[Floats, Floats] | None,
-    tail: float,
-    otherwise: float,
-) -> Ends:
-    """Ends between which a ratio a/b lies (Fieller); `errors`: simulated ones of both sums.
+def fieller(a: float, b: float, covariance: Floats, factor: float) -> Ends:
+    """Ends between which a ratio lies whose sums, and all sums of these, reach `factor` standard errors (Fieller).
 
-    Where there are none, every sum reaches `otherwise` standard errors at most.
-
-    At the true ratio r, a − r·b has the errors e − r·f. Let their quantile be at most k(r) standard deviations: the
-    ratios with (a − rb)² ≤ k(r)²·var(e − rf) include the true one. All of them lie among those of the largest k, and
-    therefore among those of the largest k between the ends of these; where the denominator may be 0 they have no end.
+    At the true ratio r, a − r·b has the errors e − r·f: these are the ratios with (a − rb)² ≤ factor²·var(e − rf).
     """
-    first = otherwise if errors is None else _farthest((errors[0][:ROUND], errors[1][:ROUND]), tail)
-    ends = _between(numerator, denominator, covariance, first)
-    if errors is None or math.isinf(ends[0]):
-        return ends
-    return _between(numerator, denominator, covariance, _farthest(errors, tail, ends, BETWEEN))
-
-
-def _between(a: float, b: float, covariance: Floats, factor: float) -> Ends:
-    """The ratios r with (a − rb)² ≤ factor²·var(e − rf)."""
     k = factor**2
     square, middle, rest = b * b - k * covariance[1, 1], a * b - k * covariance[0, 1], a * a - k * covariance[0, 0]
     if square <= 0:
@@ -126,21 +114,43 @@ def _between(a: float, b: float, covariance: Floats, factor: float) -> Ends:
     return (middle - root) / square, (middle + root) / square
 
 
-def _farthest(
-    errors: tuple[Floats, Floats], tail: float, ratios: Ends = (-math.inf, math.inf), directions: int = DIRECTIONS
-) -> float:
-    """The largest quantile of |e − rf| in its own standard deviations, over ratios r between these, as a limit."""
-    first, second = errors
+def studied_ratio(a: float, b: float, errors: tuple[Floats, Floats], tail: float) -> Ends | None:
+    """Ends between which a ratio lies, by simulated errors of both sums; None where so few cannot show them.
+
+    The ratios r with |a − rb| ≤ q(r), q(r) the `reach` of e − rf, include the true one as often as its own q says. A
+    ratio is a direction u = (cos, sin) of (a, b). On the way from u to v errors are at most the larger of both, one by
+    one, so the reach of these is above all q between, and a way on which |a·cos − b·sin| is larger has none of these
+    ratios. Ways are halved from b = 0 on until that is so; the first that is short and left is the end.
+    """
     scale = [float(part.std()) or 1.0 for part in errors]
-    begin, end = (math.atan(ratio * scale[1] / scale[0]) for ratio in ratios)
-    largest = 0.0
-    for angle in np.linspace(begin, end, directions):
-        sums = first / scale[0] * math.cos(angle) - second / scale[1] * math.sin(angle)
-        spread = float(np.sqrt((sums**2).mean()))
-        if spread > 0:
-            found = reach(sums, tail)
-            largest = max(largest, chebyshev(tail) if found is None else found / spread)
-    return largest
+    drawn = np.column_stack([part / each for part, each in zip(errors, scale, strict=True)])
+    values = np.array([a / scale[0], b / scale[1]])
+    near = ROUNDING * float(np.abs(values).sum())
+
+    def sums(angle: float) -> tuple[float, Floats]:
+        turned = np.array([math.cos(angle), -math.sin(angle)])
+        return abs(float(values @ turned)), np.abs(drawn @ turned)
+
+    rank = shown_rank(len(drawn), tail)
+    if rank is None:
+        return None
+    if abs(values[1]) <= _smallest(np.abs(drawn[:, 1]), rank) + near:
+        return -math.inf, math.inf
+    middle = math.atan(values[0] / values[1])
+
+    def end(last: float) -> float:
+        ways = [(middle, last)]
+        while ways:
+            first, far = ways.pop()
+            (here, some), (there, others) = sums(first), sums(far)
+            if min(here, there) > _smallest(np.maximum(some, others), rank) + near:
+                continue
+            if abs(far - first) <= FINE * abs(far - middle) or abs(far - middle) <= ROUNDING:
+                return math.tan(far) * scale[0] / scale[1]
+            ways += [(first, (first + far) / 2), ((first + far) / 2, far)]
+        raise AssertionError("the way at the ratio itself is never left out")
+
+    return end(-math.pi / 2), end(math.pi / 2)
 
 
 def within(ends: Ends, certain: Ends) -> Ends:

@@ -18,13 +18,24 @@ from holdfast.domains.frame import frame_of
 from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
-from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
+from holdfast.release.certificate.certificate import Certificate, read_certificate
 from holdfast.release.certificate.comparing import Summed, difference, ratio
 from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.parts import ROW, PartColumns, read_table
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Named, label_column, missing, rows_named, texts
+from holdfast.release.facts.table import TableCertificate
+from holdfast.release.storage.tables import (
+    FIGURES,
+    MEASUREMENTS,
+    ROW,
+    Named,
+    PartColumns,
+    label_column,
+    missing,
+    read_table,
+    rows_named,
+    texts,
+)
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism

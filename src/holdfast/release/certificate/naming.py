@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
-from holdfast.release.certificate.certificate import TableCertificate
+from holdfast.release.facts.table import TableCertificate
 from holdfast.release.storage.tables import Named, label_column, missing, texts
 
-#: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
-BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
 #: The column that says to which of several linked tables a row belongs.
 TABLE = "table"
 
@@ -50,10 +48,10 @@ def rows_where(table: TableCertificate, columns: Named, where: Any) -> npt.NDArr
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
     where = {labels.get(column, column): wanted for column, wanted in where.items()}
-    inside = _linked_table(table, where)
-    chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where), inside=inside)
-    if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
-        categories = [name for name in table.columns[1:] if name not in table.levels]
+    level = level_named(table, set(where), _linked_table(table, where))
+    chosen &= np.asarray(columns["level"]).astype(str) == level
+    if table.rows > table.outputs and table.places:  # a total over categories stands for them
+        categories = [name for name in table.columns[1:] if name not in table.places]
         chosen[: table.outputs] &= any(name in where for name in categories)
         chosen[table.outputs :] &= not any(name in where for name in categories)
         for name in categories:
@@ -65,7 +63,8 @@ def rows_where(table: TableCertificate, columns: Named, where: Any) -> npt.NDArr
 
 def standing_of(table: TableCertificate) -> npt.NDArray[np.object_]:
     """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
-    from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED  # whoever only verifies needs none
+    from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
+    from holdfast.release.table.wording import DEFINED, NOISY  # whoever only verifies needs none
 
     found = np.full(table.rows, NOISY, dtype=object)
     found[table.holds.impossible] = DEFINED
@@ -91,7 +90,7 @@ def sums_of(table: TableCertificate, columns: Named) -> Any:
     rows: list[list[int]] = []
     for row in range(outputs, table.rows):
         named = tuple(name for name in table.columns[1:] if found[name][row] is not None)
-        source = level[row] if table.kind == "hierarchy" else level_named(table, set(named), measured=True)
+        source = level_named(table, set(named), measured=True)
         if (source, named) not in groups:
             places: dict[tuple[Any, ...], list[int]] = {}
             for other in np.flatnonzero(level[:outputs] == source).tolist():
@@ -106,41 +105,35 @@ def sums_of(table: TableCertificate, columns: Named) -> Any:
     return sparse.csr_array((ones, indices, indptr), shape=(len(rows), outputs))
 
 
-def parts_of(table: TableCertificate, level: str) -> tuple[int, tuple[str, ...]]:
-    """The depth of a level's places and the axes of its margin, in the areas of a hierarchy."""
-    place, margin = level.split(INSIDE, 1)
-    return table.places.index(place), () if margin == TOTAL else tuple(margin.split(BETWEEN))
-
-
-def _linked_table(table: TableCertificate, where: Mapping[Any, Any]) -> str:
-    """Which of several linked tables is meant, as its levels begin; none where there is only one."""
+def _linked_table(table: TableCertificate, where: Mapping[Any, Any]) -> str | None:
+    """Which of several linked tables is meant; None where there is only one."""
     if not table.linked:
-        return ""
+        return None
     names = [each.name for each in table.linked]
     asked = where.get(TABLE)
     if isinstance(asked, str):
-        return f"{asked}{INSIDE}"
+        return asked
     meant = [each.name for each in table.linked if set(where) - {TABLE, *table.places} <= set(each.axes)]
     if len(meant) != 1:
         raise Refused(f"where must say which table is meant, {{'table': {names[0]!r}}} or another of {names!r}")
-    return f"{meant[0]}{INSIDE}"
+    return meant[0]
 
 
-def level_named(table: TableCertificate, named: set[str], *, measured: bool = False, inside: str = "") -> str:
-    """The level at which the names end, or the smallest margin that has them; in areas the highest such level."""
-    if table.kind == "hierarchy":
-        return next((level for level in reversed(table.levels) if level in named), table.levels[0])
-    if table.kind in ("areas", "linked"):
-        return _level_in_areas(table, named - {TABLE}, inside)
-    listed = [level.level for level in table.measured] if measured else table.levels
-    axes = {level: () if level == "total" else tuple(level.split(BETWEEN)) for level in listed}
-    holding = [level for level, have in axes.items() if named <= _told(table, have)]
+def level_named(table: TableCertificate, named: set[str], of: str | None = None, *, measured: bool = False) -> str:
+    """The highest level that has all these names, and the smallest margin there; `measured`: among the outputs."""
+    deep = max((d for d, place in enumerate(table.places, 1) if place in named), default=0)
+    wanted = named - {*table.places, TABLE} if table.linked else named - set(table.places)
+    listed = list(zip(table.levels, table.margins, strict=True))[: len(table.measured) if measured else None]
+    mine = [(level, margin) for level, margin in listed if of in (None, margin.table)]
+    holding = [each for each in mine if each[1].places >= deep and wanted <= _told(table, each[1].axes)]
     if not holding:
-        raise Refused(f"no margin has all of {', '.join(map(repr, sorted(named)))}: the margins are {', '.join(axes)}")
-    return min(holding, key=lambda level: (len(axes[level]), not named <= set(axes[level])))
+        listed_names, there = ", ".join(map(repr, sorted(named))), ", ".join(level for level, _ in mine)
+        raise Refused(f"no margin has all of {listed_names}: those that are measured are {there}")
+    smallest = min(holding, key=lambda each: (each[1].places, len(each[1].axes), not wanted <= set(each[1].axes)))
+    return smallest[0]
 
 
-def _told(table: TableCertificate, axes: tuple[str, ...]) -> set[str]:
+def _told(table: TableCertificate, axes: Sequence[str]) -> set[str]:
     """The columns that have values in the rows of a margin: its axes, and what is coarser than these."""
     size = {each.name: max(each.groups) for each in table.recoded}
     own = {each.name: each.axis for each in table.recoded}
@@ -151,22 +144,6 @@ def _told(table: TableCertificate, axes: tuple[str, ...]) -> set[str]:
         if kept == axis or (own.get(kept) == axis and size[kept] >= size[name])
     }
     return {*axes, *coarser}
-
-
-def _level_in_areas(table: TableCertificate, named: set[str], inside: str) -> str:
-    depth = max((d for d, place in enumerate(table.places) if place in named), default=0)
-    wanted = named - set(table.places)
-    mine = [level for level in table.levels if level.startswith(inside)]
-    found = {level: parts_of(table, level.removeprefix(inside)) for level in mine}
-    holding = [level for level, (at, axes) in found.items() if at >= depth and wanted <= _told(table, axes)]
-    if not holding:
-        listed = ", ".join(map(repr, sorted(named)))
-        raise Refused(f"no margin has all of {listed}: those that are measured are {', '.join(mine)}")
-    return min(holding, key=lambda level: (*_size(found[level]), not wanted <= set(found[level][1])))
-
-
-def _size(part: tuple[int, tuple[str, ...]]) -> tuple[int, int]:
-    return part[0], len(part[1])
 
 
 def _nearest(word: str, options: list[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from holdfast.release.certificate.statement import Model
+from holdfast.release.facts.statement import Model
 
 Parameter = Literal["epsilon", "delta", "rho"]
 #: What stands in the fields that only the spec can fill, where it does not.

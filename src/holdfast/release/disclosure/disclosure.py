@@ -37,8 +37,10 @@ from holdfast.release.disclosure.public_words import (
     system_of,
     treatment,
 )
-from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
-from holdfast.release.table.wording import FOLLOWS, as_sentence, counted, sentence_about, words_about
+from holdfast.release.facts.table import Unprotected
+from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, in_words, listed
+from holdfast.release.standalone_verifier.facts import FOLLOWS
+from holdfast.release.table.wording import as_sentence, counted, sentence_about, words_about
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -263,7 +265,6 @@ def _agreeing(table: Table, known: list[Known], own: list[Known], before: list[K
 
 
 def _halves(known: Known) -> list[Known]:
-    """Split the figures of a release in two."""
     parts = np.array_split(np.arange(known.figures.size), 2)
     A, n = known.system.invariants.A, known.query.n
     return [Known(known.query, invariant(sparse.csr_array(A[part])).system(n), known.figures[part]) for part in parts]
@@ -352,7 +353,6 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 
 
 def in_sentences(found: GivenAway) -> list[str]:
-    """Say what published figures give away about a table."""
     told = in_words(found.table.name, replace(found, ranges=None).entries)
     told += [words_about(found.table.name, words) for words in (*found.notes, *_ranges_in_words(found))]
     return [as_sentence(words, [found.table]) for words in told]

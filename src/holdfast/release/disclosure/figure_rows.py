@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,18 +14,6 @@ from holdfast.arrays import Ints
 from holdfast.constraints import invariant
 from holdfast.disclosure.figures import Known
 from holdfast.queries import histogram, workload
-from holdfast.release.disclosure.foreign import (
-    all_groups,
-    domain_of,
-    grouped_alike,
-    groupings,
-    joined,
-    linked,
-    places,
-    summed,
-    tells_all,
-    values_of,
-)
 from holdfast.release.disclosure.public_words import (
     MOST_LEAVES,
     Figures,
@@ -35,10 +24,155 @@ from holdfast.release.disclosure.public_words import (
     relations,
     renamed,
 )
-from holdfast.release.storage.coded import Texts
+from holdfast.release.storage.tables import Texts
 
 if TYPE_CHECKING:
     from holdfast.release.job.table import Table
+
+
+# --- Figures about columns that a table lacks: summed over them where they are complete, or joined with its cells
+# Proposition (docs/theory/pinned.md, *Foreign columns*): figures that are complete over their foreign columns, none of
+# which two groups share, tell about a table exactly what their sums over these columns tell.
+
+
+def all_groups(figures: Figures) -> list[Group]:
+    """The exact figures, and the nodes of a hierarchy that they determine."""
+    return [*figures["groups"], *figures["implied"]]
+
+
+def domain_of(figures: Figures) -> list[Relation]:
+    return [(tuple(each["columns"]), [tuple(row) for row in each["values"]]) for each in figures["domain"]]
+
+
+def values_of(domain: Iterable[Relation], column: str) -> frozenset[str]:
+    return frozenset(row[columns.index(column)] for columns, rows in domain if column in columns for row in rows)
+
+
+def summed(group: Group, domain: Sequence[Relation], keep: Sequence[str]) -> Group:
+    """Sum figures over the columns that are not kept, wherever there is a figure for each of their values."""
+    at = [group["columns"].index(name) for name in keep]
+    sums: dict[tuple[str, ...], int] = {}
+    found: Counter[tuple[str, ...]] = Counter()
+    for values, count in dict(zip(map(tuple, group["values"]), group["counts"], strict=True)).items():
+        kept = tuple(values[k] for k in at)
+        found[kept] += 1
+        sums[kept] = sums.get(kept, 0) + count
+    wanted = _how_many(domain, group["columns"], keep)
+    whole = [kept for kept in sums if found[kept] == wanted(kept)]
+    return {
+        "columns": list(keep),
+        "values": [list(kept) for kept in whole],
+        "counts": [sums[kept] for kept in whole],
+    }
+
+
+def _how_many(domain: Sequence[Relation], columns: Sequence[str], keep: Sequence[str]) -> Any:
+    """Tell how many combinations of values the columns can have, given those of the kept ones."""
+    factors = []
+    for own, rows in domain:
+        used = [k for k, name in enumerate(own) if name in columns]
+        if used:
+            distinct = {tuple(row[k] for k in used) for row in rows}
+            fixed = [k for k, name in enumerate(own) if name in keep]
+            inside = [used.index(k) for k in fixed]
+            counts = Counter(tuple(row[k] for k in inside) for row in distinct)
+            factors.append(([list(keep).index(own[k]) for k in fixed], counts))
+
+    def wanted(kept: tuple[str, ...]) -> int:
+        total = 1
+        for places, counts in factors:
+            total *= counts[tuple(kept[k] for k in places)]
+        return total
+
+    return wanted
+
+
+def related(group: Group, domain: Sequence[Relation]) -> set[str]:
+    """The columns of a group, and those that the domain ties to them, such as the leaves below nodes of a hierarchy."""
+    own = set(group["columns"])
+    return own.union(*(columns for columns, _ in domain if own & set(columns)))
+
+
+def tells_all(groups: Sequence[tuple[Group, Sequence[Relation]]], own: set[str]) -> bool:
+    """Whether sums over foreign columns tell everything: each group is complete, and none share a foreign column.
+
+    Columns that the domain ties to foreign ones are looked at too: none may be the table's.
+    """
+    seen: set[str] = set()
+    for group, domain in groups:
+        tied = related(group, domain)
+        foreign = tied - own
+        if foreign & seen or not tied & own <= set(group["columns"]):
+            return False
+        keep = [name for name in group["columns"] if name in own]
+        combinations = {tuple(values[group["columns"].index(name)] for name in keep) for values in group["values"]}
+        if len(summed(group, domain, keep)["values"]) < len(combinations):
+            return False
+        seen |= foreign
+    return True
+
+
+def linked(groups: Sequence[tuple[Group, Any]], own: Iterable[str]) -> list[tuple[Group, Any]]:
+    """The groups with foreign columns that share a column with the table, or with another such group."""
+    reached, waiting, found = set(own), list(groups), []
+    grown = True
+    while grown:
+        grown = False
+        for each in list(waiting):
+            columns = related(*each)
+            if columns & reached:
+                waiting.remove(each)
+                reached |= columns
+                grown = True
+                if set(each[0]["columns"]) - set(own):
+                    found.append(each)
+    return found
+
+
+def groupings(domain: Iterable[Relation]) -> dict[str, tuple[str, dict[str, str]]]:
+    """The levels of hierarchies whose leaves have different names: the leaf's column, and the node of every leaf."""
+    found = {}
+    for columns, rows in domain:
+        if len({row[-1] for row in rows}) == len(rows):
+            for k, name in enumerate(columns[:-1]):
+                found[name] = (columns[-1], {row[-1]: row[k] for row in rows})
+    return found
+
+
+def grouped_alike(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, str]]) -> bool:
+    return one[0] != other[0] or all(other[1].get(leaf, node) == node for leaf, node in one[1].items())
+
+
+def joined(parts: Sequence[Relation], most: int) -> Relation | None:
+    """The combinations of all columns that every part of a domain allows (the natural join); None if beyond `most`."""
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = [()]
+    waiting = list(parts)
+    while waiting:
+        # Parts that share most columns with what is there keep it small.
+        part = max(waiting, key=lambda each: len(set(each[0]) & set(columns)))
+        waiting.remove(part)
+        shared = [name for name in part[0] if name in columns]
+        fresh = [k for k, name in enumerate(part[0]) if name not in columns]
+        of_part, of_rows = [part[0].index(name) for name in shared], [columns.index(name) for name in shared]
+        more: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+        for row in part[1]:
+            more.setdefault(tuple(row[k] for k in of_part), {})[tuple(row[k] for k in fresh)] = None
+        size = sum(len(more.get(tuple(row[k] for k in of_rows), ())) for row in rows)
+        if size > most:
+            return None
+        rows = [row + end for row in rows for end in more.get(tuple(row[k] for k in of_rows), ())]
+        columns += tuple(part[0][k] for k in fresh)
+    return columns, rows
+
+
+def places(relation: Relation, columns: Sequence[str], wanted: dict[tuple[str, ...], int]) -> tuple[Ints, Ints]:
+    """The rows of a relation that have wanted values in these columns, and which of the wanted."""
+    at = [relation[0].index(name) for name in columns]
+    found = [(i, wanted.get(tuple(row[k] for k in at), -1)) for i, row in enumerate(relation[1])]
+    kept = np.array([pair for pair in found if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
+    return kept[:, 0], kept[:, 1]
+
 
 #: Tables with more cells than this are looked at only where their own closed form applies.
 MOST_CELLS = 2_000_000
@@ -51,10 +185,6 @@ TOO_LARGE = (
 TOO_WIDE = (
     "exact figures about other columns are summed over these and not combined further, since they have more than "
     f"{MOST_JOINED:,} cells with this table: what they determine together beyond the sums is not known"
-)
-NO_DOMAIN = (
-    "earlier exact figures about columns that this table lacks are left aside, since the ledger did not keep yet which "
-    "values these columns have"
 )
 
 
@@ -79,13 +209,13 @@ def in_names_of(table: Table, several: Iterable[Figures]) -> list[Figures]:
     known = {} if tree is None or tree.n_leaves > MOST_LEAVES else groupings(relations(table))
     found = []
     for figures in several:
-        used = {name for columns, _ in domain_of(figures) or () for name in columns}
+        used = {name for columns, _ in domain_of(figures) for name in columns}
         used |= {name for group in all_groups(figures) for name in group["columns"]}
         taken = {name for name in used if name not in own and name in own.values()}
         names = {name: f"{name} of the records" for name in taken} | {name: own[name] for name in used & set(own)}
         called = renamed(figures, {name: new for name, new in names.items() if name != new})
         other = {}
-        for name, grouping in groupings(domain_of(called) or ()).items():
+        for name, grouping in groupings(domain_of(called)).items():
             if not grouped_alike(known.setdefault(name, grouping), grouping):
                 other[name] = f"{name} of {sorted(grouping[1].items())}"
         found.append(renamed(called, other))
@@ -108,8 +238,6 @@ def _read(table: Table, figures: Figures) -> Readings:
     notes: dict[str, None] = {}
     domain = domain_of(figures)
     for number, group in enumerate(all_groups(figures)):
-        if domain is None and not set(group["columns"]) <= set(named_columns(table)):
-            notes[NO_DOMAIN] = None
         for read in _without_foreign_columns(table, group, domain):
             wanted = {tuple(values): i for i, values in enumerate(read["values"])}
             counts = np.array(read["counts"], dtype=np.int64)
@@ -127,13 +255,11 @@ def _read(table: Table, figures: Figures) -> Readings:
     return Readings(tuple(each for each in found if each is not None), np.concatenate(rows), tuple(notes))
 
 
-def _without_foreign_columns(table: Table, group: Group, domain: list[Relation] | None) -> Iterator[Group]:
+def _without_foreign_columns(table: Table, group: Group, domain: list[Relation]) -> Iterator[Group]:
     """Figures with columns of the table alone: as they are, and summed over those that it lacks or codes otherwise."""
     own, columns = set(named_columns(table)), group["columns"]
     if set(columns) <= own:
         yield group
-    if domain is None:
-        return
     values = relations(table, set(columns))
     keep = [name for name in columns if name in own and values_of(domain, name) == values_of(values, name)]
     if len(keep) < len(columns):
@@ -163,7 +289,6 @@ def outputs_of(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[An
 
 
 def single(entries: list[tuple[int, int]]) -> Ints:
-    """The places that are alone in their row."""
     listed = np.array(entries, dtype=np.int64).reshape(-1, 2)
     counts = np.bincount(listed[:, 1]) if listed.size else np.zeros(0, dtype=np.int64)
     return listed[counts[listed[:, 1]] == 1, 0]
@@ -213,7 +338,6 @@ class Joint:
     figures: tuple[Known, ...]
 
     def lifted(self, known: Known) -> Known:
-        """Read what is known about the table as known about the joint cells."""
         return replace(known, query=_lifted(known.query, self.cell))
 
 
@@ -223,22 +347,17 @@ def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
     small = int(table.layout.query.cells or 0) <= MOST_JOINED
     used = {name for figures in several for group in all_groups(figures) for name in group["columns"]}
     own = relations(table, None if small else used)
-    groups: list[tuple[Group, list[Relation] | None]] = []
+    groups: list[tuple[Group, list[Relation]]] = []
     for figures in several:
-        domain = domain_of(figures)
-        if domain is not None:
-            names = _names(domain, own)
-            renamed = [(tuple(names[name] for name in columns), rows) for columns, rows in domain]
-            groups += [
-                ({**group, "columns": [names[name] for name in group["columns"]]}, renamed)
-                for group in all_groups(figures)
-            ]
+        names = _names(domain_of(figures), own)
+        called = renamed(figures, names)
+        groups += [(group, domain_of(called)) for group in all_groups(called)]
     columns = named_columns(table)
     chosen = linked(groups, columns)
     if not chosen or tells_all(chosen, set(columns)):
         return None
     tying = _tying(chosen, columns)
-    parts = [part for group, domain in chosen for part in _used(domain or [], group["columns"], tying)]
+    parts = [part for group, domain in chosen for part in _used(domain, group["columns"], tying)]
     relation = joined([*own, *parts], MOST_JOINED) if small else None
     if relation is None:
         return TOO_WIDE
@@ -263,11 +382,11 @@ def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:
     return found
 
 
-def _tying(chosen: Sequence[tuple[Group, list[Relation] | None]], own: Sequence[str]) -> set[str]:
+def _tying(chosen: Sequence[tuple[Group, list[Relation]]], own: Sequence[str]) -> set[str]:
     """The table's columns, and those that tie groups with different columns, such as leaves of two hierarchies."""
     inside: dict[str, set[tuple[str, ...]]] = {}
     for group, domain in chosen:
-        for columns, _ in domain or ():
+        for columns, _ in domain:
             for name in columns if set(columns) & set(group["columns"]) else ():
                 inside.setdefault(name, set()).add(columns)
     return {*own, *(name for name, several in inside.items() if len(several) > 1)}

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.constraints.system.rows import products
-from holdfast.disclosure import trees as pinned_trees
+from holdfast.disclosure import closed_forms
 from holdfast.disclosure.figures import Known
 from holdfast.domains import Hierarchy
-from holdfast.release.storage.coded import Texts
+from holdfast.release.storage.tables import Texts
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -102,13 +102,11 @@ def exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
 
 
 def system_of(table: Table) -> Any:
-    """Everything that must hold in a table."""
     assert table.holding.all is not None
     return table.holding.all.system(table.layout.query.n)
 
 
 def named_columns(table: Table) -> list[str]:
-    """The columns of the records that address the table's cells."""
     left_out = ("level", table.layout.asked.root, *table.layout.asked.recode)
     return [name for name in table.layout.columns if name not in left_out]
 
@@ -128,7 +126,6 @@ def renamed(figures: Figures, names: Mapping[str, str]) -> Figures:
     listed: dict[str, Any] = {
         key: [{**each, "columns": [names.get(name, name) for name in each["columns"]]} for each in figures[key]]
         for key in ("groups", "implied", "domain")
-        if key in figures
     }
     return {**figures, **listed}
 
@@ -160,7 +157,6 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
 
 
 def path_texts(tree: Hierarchy, level: str) -> Texts:
-    """The name of every leaf's place at a level."""
     depth, node = tree.levels.index(level), tree.leaves
     for _ in range(len(tree.levels)):
         node = np.where(tree.depth[node] > depth, tree.parents[node], node)
@@ -174,10 +170,10 @@ def _implied(table: Table, values: Ints) -> tuple[Ints, Ints]:
     """
     none = np.zeros(0, dtype=np.int64)
     known = [Known(table.layout.query, system_of(table), values)]
-    if not pinned_trees.accepts(known, table.layout.query):
+    if not closed_forms.accepts(known, table.layout.query):
         return none, none
     try:
-        low, high = pinned_trees.ranges(known, table.layout.query)
+        low, high = closed_forms.ranges(known, table.layout.query)
     except Refused:
         return none, none
     single = low == high

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.privacy import Guarantee
-from holdfast.queries import Neighbours
 from holdfast.release.job.methods import lists_tables
 from holdfast.release.job.protecting import outside_words
 from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.wording import words_about
 
-SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
-ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
-LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
+SHORTENED = (
+    "sentences name the first figures of a long list only; the certificate lists the rows of all figures, by table"
+)
+ESTIMATED = "the promise is an estimate: no method with a proved promise keeps everything that must hold"
+LISTS = "a release fails where the data allow too many tables to list: that there is one tells that they do not"
 
 
 def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]) -> tuple[str, ...]:
@@ -32,18 +33,29 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
     return tuple(sentences)
 
 
-def protected(spec: Spec, neighbours: Neighbours) -> str:
+def protected(spec: Spec, promised: Guarantee) -> str:
     """Say whom the release protects, and against which changes."""
-    unit = spec.privacy.unit
-    whom = "one record"
-    if unit is not None and spec.linked:
-        whom = f"one household with everybody in it, a value of the column {unit.column!r}"
-        differ = "one household that is there or not" if neighbours.adds else "one household that is another"
-        return f"The unit of protection is {whom}; neighbouring data differ in {differ}, with all its records."
+    unit, neighbours = spec.privacy.unit, promised.neighbours
+    shared = " if both agree in every exact figure" if promised.scope == "invariant-sharing" else ""
+    each = 1 if unit is None or spec.linked else unit.max_records
+    together, come = neighbours.records // each, "come or go" if neighbours.adds else "change"
+    other = "do not" if neighbours.adds else "hold any other in its place"
+    whom, such, compared = "One record.", "", f"The promise compares data that hold it with data that {other}{shared}."
     if unit is not None:
-        kept = f"{unit.max_records} records are" if unit.max_records > 1 else "1 record is"
-        whom = f"one person, a value of the column {unit.column!r}, of whom at most {kept} kept"
-    return f"The unit of protection is {whom}; neighbouring data differ in {neighbours}."
+        name = unit.column
+        whom = f"One {name}, whatever their records."
+        kept = f"at most {each} record{'s are' if each > 1 else ' is'} kept"
+        such = f" A {name} is one value of the column {name!r}; of each {kept}."
+        if spec.linked:
+            whom, such = f"One {name} with everybody in it.", ""
+    if together > 1:
+        compared = (
+            f"Beside exact figures one often cannot change alone: the promise is about up to {together} that {come} "
+            "together."
+        )
+    elif each > 1:
+        compared = f"The promise compares data that hold all these records with data that hold none of them{shared}."
+    return f"{whom}{such} {compared}"
 
 
 def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
@@ -65,7 +77,7 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
     sentences = []
     for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
         if rule.rule == "refuse":
-            sentences.append(f"records {what} are refused: that there is a release says that there was none")
+            sentences.append(f"one record {what} stops the release: that there is a release tells that there was none")
         elif rule.rule == "drop":
             sentences.append(f"records {what} are dropped; how many is not published")
         else:
@@ -77,7 +89,7 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
     if unit is not None and spec.linked:
         sentences.append(
             f"a household is a value of {unit.column!r} with at most {unit.max_records} records, all in one place, and "
-            "obeys every tie; one that does not is refused: that there is a release says that there was none"
+            "obeys every tie; one that does not stops the release: that there is a release tells that there was none"
         )
         sentences.append(
             "a person who comes, goes or answers otherwise makes one household another, which is hidden with at most "
@@ -85,9 +97,9 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
         )
     elif unit is not None:
         sentences.append(
-            f"a person is a value of {unit.column!r}; of each person at most {unit.max_records} "
+            f"a person is a value of {unit.column!r} (1, ' 1' and 1.0 are one); of each at most {unit.max_records} "
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
-            "record alone, before anything else is computed, exact figures included"
+            "record alone; all figures, exact ones too, count the kept records"
         )
         if persons_together(spec, 1, exact=exact) > 1:
             sentences.append(
@@ -95,7 +107,7 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
                 "several persons, of whom some leave and others come, or whose records become others"
             )
     if scope == "invariant-sharing":
-        sentences.append("the budget counts the statement about data that agree on every exactly published figure")
+        sentences.append("the promise compares only data that agree in every exactly published figure")
     if len(spec.tables) > 1:
         sentences.append("all tables count the same records")
     return sentences

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,8 @@ from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.published.linear import possible as can_have_error_bars
 from holdfast.privacy import Guarantee
-from holdfast.queries.together.together import Together
+from holdfast.queries.co_changes.by_column import CoChanges
+from holdfast.release.facts.table import ComparedMethod
 from holdfast.release.job.errors import Errors, errors
 from holdfast.release.job.methods import (
     NO_NOISE,
@@ -28,9 +28,9 @@ from holdfast.release.job.methods import (
     made,
     suited,
 )
-from holdfast.release.table.derived import Derived
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.exactly import Derived
 from holdfast.release.table.holding import Holding
+from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
@@ -51,11 +51,10 @@ class Choice:
     problem: Problem
     holding: Holding
     guess: npt.NDArray[np.int64] | None
-    together: tuple[Together, ...] = ()
+    together: tuple[CoChanges, ...] = ()
     more: Derived | None = None
 
     def methods(self, law: str) -> tuple[str, ...]:
-        """The methods that come into question for a law of noise."""
         asked = self.layout.asked.method
         return suited(self.problem, law) if asked == "auto" else asked_for(asked, law)
 
@@ -76,20 +75,17 @@ class Compared:
     last_resort: bool = False
     error_bars: bool | None = None
 
-    def as_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
-        found = None if self.errors is None or math.isinf(self.errors.score) else self.errors
-        return {
-            "method": self.method,
-            "noise": self.noise,
-            "chosen": self.chosen,
-            "last_resort": self.last_resort,
-            "refused": self.refused,
-            "error_bars": self.error_bars,
-            "expected_absolute_error": None if found is None else found.score,
-            "per_level": None if found is None else list(found.absolute),
-            "basis": None if self.errors is None else self.errors.basis,
-        }
+    @property
+    def fact(self) -> ComparedMethod:
+        """The comparison as a certificate has it."""
+        measured, known = self.errors, self.errors is not None and not math.isinf(self.errors.score)
+        names = ("method", "noise", "chosen", "last_resort", "refused", "error_bars")
+        return ComparedMethod(
+            **{name: getattr(self, name) for name in names},
+            expected_absolute_error=measured.score if measured is not None and known else None,
+            per_level=list(measured.absolute) if measured is not None and known else None,
+            basis=None if measured is None else measured.basis,
+        )
 
 
 def choose(choice: Choice, law: str) -> Mechanism:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
@@ -17,10 +18,10 @@ from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.source import Plain
 from holdfast.randomness import seeded
 from holdfast.release.job.methods import Problem, made
-from holdfast.release.table.derived import Derived
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.exactly import Derived
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.public import PublicFiles
+from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
@@ -33,13 +34,13 @@ NORMAL = (math.sqrt(2 / math.pi), 2 * 1.959964)
 #: The seed of plans: the same spec gives the same plan.
 SEED = 5
 #: How the errors are known.
-LAW = "from the law of the noise, which does not depend on the data"
-GUESS = "at the public guess of the spec; the errors depend on the data"
-FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
+LAW = "follow from the law of the noise, which does not depend on the data"
+GUESS = "are those at the public guess of the spec; they depend on the data"
+FAR = "are those of counts far from every bound; near a bound they depend on the data: without a guess nobody can tell"
 
 LINEAR = (
-    "of the best linear estimate, before it is brought to whole numbers and within bounds: near a bound they depend on "
-    "the data"
+    "are those of the best linear estimate, before it is brought to whole numbers and within bounds: near a bound they "
+    "depend on the data"
 )
 
 #: Errors that are smaller than this part of the largest come from rounding: the figure is exact.
@@ -47,15 +48,63 @@ NOTHING = 1e-9
 UNTOLD = "depend on the data, and nobody can tell them without a guess: add one to the table"
 
 
-@dataclass(frozen=True)
-class Errors:
-    """Expected errors per level or margin, and of the groups of rows besides; infinite where nobody can tell them."""
+#: Steps of the distribution function that are kept of a level, and the bars of its picture.
+STEPS, BARS = 1000, 41
+#: Standard deviations that stand for all of a level with more, and steps towards a quantile of their normal errors.
+KINDS, HALVED = 500, 60
+#: The part of all errors that the picture of a distribution shows.
+SHOWN = 0.99
 
-    absolute: tuple[float, ...]
-    width: tuple[float, ...]
+
+@dataclass(frozen=True, eq=False)
+class LevelErrors:
+    """The errors of one level, or of a group of rows besides. An infinite `absolute`, the mean: nobody can tell.
+
+    `width` is that of 95 in 100, and `uncertain` the standard error of `absolute`, a mean over simulated tables.
+    `magnitudes` are the quantiles of the absolute error at 0, 1/1000, …, 1; `bars` is how often errors fall into each
+    of the equal parts of −reach … reach.
+    """
+
+    name: str
+    figures: int
+    absolute: float = math.inf
+    width: float = math.inf
+    uncertain: float = math.inf
+    magnitudes: Floats = field(default_factory=lambda: np.zeros(0))
+    bars: Floats = field(default_factory=lambda: np.zeros(0))
+    reach: float = math.inf
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.absolute)
+
+    def within(self, confidence: float | None) -> float:
+        """The absolute error that this part of the figures keeps, rounded outwards; without a part, the mean."""
+        if confidence is None or not self.known:
+            return self.absolute
+        return float(self.magnitudes[math.ceil(round(STEPS * confidence, 9))])
+
+    def times(self, factor: float) -> LevelErrors:
+        """The same where noise is so many times as large."""
+        scaled = ("absolute", "width", "uncertain", "magnitudes", "reach")
+        return replace(self, **{name: getattr(self, name) * factor for name in scaled})
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The errors of a table, measured on so many simulated ones; `basis` says how they are known.
+
+    `more`: those of the groups of rows besides the outputs.
+    """
+
+    levels: tuple[LevelErrors, ...]
     basis: str
     tables: int
-    more: tuple[tuple[float, float], ...] = ()
+    more: tuple[LevelErrors, ...] = ()
+
+    @property
+    def absolute(self) -> tuple[float, ...]:
+        return tuple(level.absolute for level in self.levels)
 
     @property
     def score(self) -> float:
@@ -70,22 +119,21 @@ def errors(
     method: str,
     guess: npt.NDArray[np.int64] | None,
     more: Derived | None = None,
+    tables: int = TABLES,
 ) -> Errors:
-    """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
+    """Measure the errors of a calibrated mechanism, per level and for groups of sums, on at most so many tables."""
     deviations = None if guess is not None else linear_deviations(problem, mechanism)
+    levels = [(name, np.flatnonzero(layout.level_of == i)) for i, name in enumerate(layout.levels)]
     if deviations is not None:
-        return _linear(layout, deviations)
-    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
+        return Errors(tuple(_normal(name, deviations[rows]) for name, rows in levels), LINEAR, 0)
+    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess, tables)
+    groups = [] if more is None else [(t, np.flatnonzero(more.group_of == i)) for i, t in enumerate(more.titles)]
     if drawn is None:
-        unknown = (math.inf,) * len(layout.levels)
-        besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
-        return Errors(unknown, unknown, basis, 0, besides)
-    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
-    if more is None:
-        return Errors(mean, width, basis, len(drawn))
-    sums = np.asarray((more.sums @ drawn.T).T)
-    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
-    return Errors(mean, width, basis, len(drawn), groups)
+        unknown, besides = (tuple(LevelErrors(name, rows.size) for name, rows in part) for part in (levels, groups))
+        return Errors(unknown, basis, 0, besides)
+    sums = drawn[:, :0] if more is None else np.asarray((more.sums @ drawn.T).T)
+    measured = tuple(_measured(name, drawn[:, rows]) for name, rows in levels)
+    return Errors(measured, basis, len(drawn), tuple(_measured(name, sums[:, rows]) for name, rows in groups))
 
 
 def simulated_errors(
@@ -124,10 +172,28 @@ def _in_steps(mechanism: Mechanism) -> bool:
     return bool(IN_AREAS & set(mechanism.method.split(", ")) and mechanism.moves)
 
 
-def _measured(drawn: npt.NDArray[Any]) -> tuple[float, float]:
-    """The mean absolute error, and the width of 95 in 100 errors."""
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(np.abs(drawn).mean()), float(high - low)
+def _measured(name: str, drawn: npt.NDArray[Any]) -> LevelErrors:
+    size, (low, high) = np.abs(drawn), np.quantile(drawn, [0.025, 0.975])
+    means = size.mean(axis=1)
+    uncertain = float(means.std(ddof=1) / math.sqrt(means.size)) if means.size > 1 else math.inf
+    # The inverse of the distribution function, from above: an error that so many figures really keep.
+    magnitudes = np.quantile(size, np.linspace(0, 1, STEPS + 1), method="inverted_cdf").astype(np.float64)
+    shown, reach = _bars(drawn, float(magnitudes[math.ceil(STEPS * SHOWN)]))
+    mean, width = float(size.mean()), float(high - low)
+    return LevelErrors(name, drawn.shape[1], mean, width, uncertain, magnitudes, shown, reach)
+
+
+def _bars(drawn: npt.NDArray[Any], reach: float) -> tuple[Floats, float]:
+    """How often errors fall into equal parts of −reach … reach; whole errors into parts of as many values each."""
+    if reach == 0:
+        return np.ones(1), 0.0
+    count = BARS
+    if (drawn == np.rint(drawn)).all():
+        wide = math.ceil((2 * reach + 1) / BARS)
+        count = 2 * math.ceil((reach - (wide - 1) / 2) / wide) + 1  # an odd number, so that one stands over 0
+        reach = count * wide / 2
+    found, _ = np.histogram(drawn, bins=count, range=(-reach, reach))
+    return found / drawn.size, reach
 
 
 def linear_deviations(problem: Problem, mechanism: Mechanism) -> Floats | None:
@@ -145,11 +211,28 @@ def linear_deviations(problem: Problem, mechanism: Mechanism) -> Floats | None:
     return np.asarray(found)
 
 
-def _linear(layout: Layout, deviations: Floats) -> Errors:
-    """The errors of the best linear estimate."""
-    mean = [float(deviations[layout.level_of == level].mean()) for level in range(len(layout.levels))]
-    absolute, width = (tuple(factor * each for each in mean) for factor in NORMAL)
-    return Errors(absolute, width, LINEAR, 0)
+def _normal(name: str, deviations: Floats) -> LevelErrors:
+    """The errors of a level whose figures have normal errors of these standard deviations."""
+    spread = np.quantile(deviations, (np.arange(KINDS) + 0.5) / KINDS) if deviations.size > KINDS else deviations
+    known = spread[spread > 0]
+
+    def below(sizes: Floats) -> Floats:
+        """How many in one of the figures have an absolute error of at most these sizes."""
+        return 1 - 2 * special.ndtr(-sizes[:, None] / known).sum(axis=1) / spread.size
+
+    wanted = np.linspace(0, 1, STEPS + 1)
+    low, high = np.zeros(STEPS + 1), np.full(STEPS + 1, 10.0 * float(spread.max(initial=0.0)))
+    for _ in range(HALVED if known.size else 0):
+        middle = (low + high) / 2
+        enough = below(middle) >= wanted
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    high[-1] = math.inf if known.size else 0.0  # a normal error has no largest size
+    reach = float(high[math.ceil(STEPS * SHOWN)])
+    ends = np.abs(np.linspace(-reach, reach, BARS + 1))
+    signs = np.sign(np.linspace(-reach, reach, BARS + 1))
+    bars = np.diff(signs * below(ends)) / 2 if reach else np.ones(1)
+    mean, width = (factor * float(deviations.mean()) for factor in NORMAL)
+    return LevelErrors(name, deviations.size, mean, width, 0.0, high, bars, reach)
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:

@@ -11,31 +11,34 @@ from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.published.synthetic import NOT_COUNTS, cell_outputs
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.words import Learnable, Persons
 from holdfast.queries import Neighbours
 from holdfast.release.job.caveats import caveats, persons_together
 from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
-from holdfast.release.job.protecting import most, needed, protection_of
+from holdfast.release.job.protecting import learnable, most, needed, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
 from holdfast.release.job.slices import shared_noise
 from holdfast.release.job.standing import standing
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, unprotected
-from holdfast.release.ledger.units import Unit
+from holdfast.release.ledger.accounts import Unit
+from holdfast.release.spec.origin import RECORDS, Origin, planned
 from holdfast.release.spec.spec import Spec
-from holdfast.release.table.derived import derived
 from holdfast.release.table.division import Division, against_outsiders, division_of
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.exactly import derived
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.laid import Laid, laid
+from holdfast.release.table.shape import Layout
 
 
 @dataclass(frozen=True, eq=False)
 class Job(Laid):
     """A spec ready to be released. Nothing in it was read from confidential data.
 
-    `unprotected` says in words what no statement protects, `caveats` what a reader must know about the records.
+    `unprotected` says in words what no statement protects, `caveats` what a reader must know about the records, and
+    `origin` how their rows are made.
     """
 
     tables: tuple[Table, ...]
@@ -43,10 +46,12 @@ class Job(Laid):
     public_files: dict[str, str]
     unprotected: tuple[str, ...]
     caveats: tuple[str, ...]
+    origin: Origin = RECORDS
 
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
+        origin = planned(spec)
         shapes, files = laid(spec)
         tables = [(table.layout, table.holding) for table in shapes.tables]
         together = needed(tables, spec.privacy.neighbours)
@@ -54,12 +59,24 @@ class Job(Laid):
         for (shape, found), columns in zip(tables, together, strict=True):
             problem = _problem(shape, found, most(together))
             guess = guessed(shape, found, files)
-            choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found)))
+            choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found.holds.exact)))
         made = _calibrated(spec, choices)
         _refuse_without_records(spec, made)
-        statements = _joint(spec, made)
+        statements = tuple(replace(each, columns=_learnable(spec, made, each)) for each in _joint(spec, made))
         open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
-        return cls(spec, made, statements, files.hashes, open_ones, caveats(spec, made, statements))
+        told = caveats(spec, made, statements)
+        return cls(spec, made, statements, files.hashes, open_ones, told).reading(origin)
+
+    def reading(self, origin: Origin) -> Job:
+        """The same job where rows are made in this way: every statement then assumes what is assumed of it."""
+        if origin == self.origin:
+            return self
+        old, new = self.origin, origin
+        made = tuple(table.assuming(old.assumes, new.assumes) for table in self.tables)
+        told = [words for words in self.caveats if words not in old.told]
+        joint = zip(_joint(self.spec, made), self.guarantees, strict=True)
+        promised = tuple(replace(each, columns=same.columns) for each, same in joint)
+        return replace(self, tables=made, guarantees=promised, caveats=(*told, *new.told), origin=new)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -75,18 +92,16 @@ class Job(Laid):
     def unit(self) -> str:
         """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
-        if unit is not None and any(table.layout.parts for table in self.tables):
+        if unit is not None and any(table.layout.kind.of_households for table in self.tables):
             return str(Unit(self.spec.person, 1))  # a household is one record of linked tables
         return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Which changes of the data are hidden."""
         return max((table.problem.neighbours for table in self.tables), key=lambda relation: relation.records)
 
     @cached_property
     def target(self) -> dict[str, Fraction]:
-        """What the spec asks for in total."""
         return _target(self.spec)
 
 
@@ -108,7 +123,7 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         method = next(each.method for each in comparison if each.chosen)
         sentence = f"agents cannot make this table by method: {method} ({refusal})"
         raise laid.spec.at["distributed"].refuse(sentence) from None
-    unit, more = laid.spec.privacy.unit, choice.more
+    more, persons = choice.more, _persons(laid)
     stands = standing(laid, held, more)
     return Table(
         laid.asked.name,
@@ -119,13 +134,29 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         comparison,
         mechanism,
         division,
-        promised,
-        first,
+        tuple(replace(each, unit=persons) for each in promised),
+        replace(first, unit=persons),
         stands,
         more,
         unprotected(laid, held, mechanism, stands, more),
-        protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
+        protection_of(mechanism, choice.together, _kept(laid.spec)),
     )
+
+
+def _kept(spec: Spec) -> int:
+    """How many records of a person are kept; 1 where records are protected."""
+    return 1 if spec.privacy.unit is None else spec.privacy.unit.max_records
+
+
+def _persons(laid: Layout) -> Persons | None:
+    """The persons of a statement about a table; a household is one record of linked tables."""
+    unit = laid.spec.privacy.unit
+    return None if unit is None else Persons(unit.column, 1 if laid.kind.of_households else unit.max_records)
+
+
+def _learnable(spec: Spec, tables: tuple[Table, ...], statement: Guarantee) -> tuple[Learnable, ...]:
+    delta, kept = _target(spec).get("delta"), 1 if statement.unit is None else statement.unit.records
+    return learnable(statement, tables, kept, lambda parts: _together(parts, delta))
 
 
 def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division: Division) -> None:
@@ -135,7 +166,7 @@ def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division:
         raise at.refuse(
             "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
         )
-    if held.account["linear"] or held.account["either"]:
+    if held.holds.linear or held.holds.either:
         raise at.refuse("no agent can test equals, at_least or either on its own records: leave these rules out")
     shared_noise(mechanism, division)
     if held.exact and not spec.accept_disclosure:
@@ -148,20 +179,20 @@ def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division:
 def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
     """Refuse synthetic records of a table that has none: one that is not whole, can be negative or lacks cells."""
     for table in tables if spec.written.records else ():
-        account, at = table.holding.account, spec.at["output"]["records"]
+        holds, at = table.holding.holds, spec.at["output"]["records"]
         try:
             cell_outputs(table.layout.query)
         except Refused as refusal:
             raise at.refuse(f"{table.name}: {refusal}") from None
-        adds_up = account["consistent"] or table.layout.query.identity
-        if not (account["whole"] and account["nonnegative"] and adds_up):
+        adds_up = holds.consistent or table.layout.query.identity
+        if not (holds.whole and holds.nonnegative and adds_up):
             raise at.refuse(f"{table.name}: {NOT_COUNTS}")
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec = laid.spec
     neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
-    if laid.parts:  # a record is a household with all its rows
+    if laid.kind.of_households:  # a record is a household with all its rows
         neighbours = Neighbours(spec.privacy.neighbours)
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
     if laid.asked.residuals:
@@ -250,7 +281,7 @@ def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:
     for scope in SCOPES:
         parts = [_of_scope(table, scope) for table in tables]
         known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or all(part is table.counted for part, table in zip(parts, tables, strict=True)):
+        if len(known) < len(parts) or all(part == table.counted for part, table in zip(parts, tables, strict=True)):
             continue
         try:
             others.append(_together(known, delta))

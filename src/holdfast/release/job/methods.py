@@ -29,10 +29,8 @@ MOST_SEARCHED = 100
 #: Noise of a smaller variance changes a whole figure once in 10¹⁸ releases: there is none.
 NEGLIGIBLE = 1e-18
 NO_NOISE = "so much is asked for that no noise is left: ask for less, or publish the figures as exact"
-#: Methods that draw the conditional law by a Markov chain of this name.
-CHAINS = ("walk", "metropolis")
 #: Methods that draw from a conditional law.
-DRAWN = ("given", "given-then-onto", *CHAINS)
+DRAWN = ("given", "given-then-onto", "walk")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +56,10 @@ class Problem:
         return replace(self, unequal=None)
 
     def divided(self, shares: dict[str, Any] | None) -> Problem:
-        """The same with these shares of the noise."""
         return replace(self, shares=shares)
 
     @property
     def is_union(self) -> bool:
-        """Whether one of several sides must hold."""
         return self.unequal is not None and self.unequal.is_union
 
     def noise(self, law: str, method: str) -> Mechanism:
@@ -108,7 +104,6 @@ def extensions(law: str) -> tuple[str, ...]:
 
 
 def fits(method: str, law: str) -> bool:
-    """Whether a method can be made of a law of noise."""
     return method not in EXTENDED or method in extensions(law)
 
 
@@ -118,7 +113,6 @@ def compared_extensions(law: str) -> tuple[str, ...]:
 
 
 def asked_for(method: str, law: str) -> tuple[str, ...]:
-    """The methods that a name in the spec stands for."""
     return compared_extensions(law) if method == "extend" else (method,)
 
 
@@ -134,8 +128,8 @@ def made(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
         return _equalities_only(method, noise, problem)
     if method == "walk" and not problem.whole:
         raise Refused("walk goes among whole tables: write numbers: whole in the table, or use given")
-    if method == "given" or method in CHAINS:
-        return noise.given(everything, method=method if method in CHAINS else None)
+    if method in ("given", "walk"):
+        return noise.given(everything, method="walk" if method == "walk" else None)
     if method == "given-then-onto":
         if equal is None:
             raise Refused("given-then-onto needs something to be given, such as consistent: use onto")

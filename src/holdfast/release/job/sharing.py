@@ -21,9 +21,10 @@ from scipy import optimize as _optimize
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.queries import Neighbours
+from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.job.methods import Problem, calibrated, made
-from holdfast.release.spec.dividing import MEAN, SQUARES
-from holdfast.release.table.domain import Layout
+from holdfast.release.spec.table import MEAN, SQUARES
+from holdfast.release.table.shape import Layout
 from holdfast.trees.normal.residuals import Residuals
 from holdfast.trees.normal.split import FREE, best_shares, linear_parts
 
@@ -51,8 +52,8 @@ def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] |
     shares = laid.by_level(asked.shares, at, divide=True)
     if not any(shares.values()):
         raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
-    if laid.areas is not None:
-        untold = Residuals(laid.areas, tuple(float(shares.get(level, 0)) for level in laid.levels)).untold
+    if isinstance(laid.query, AreaMargins):
+        untold = Residuals(laid.query, tuple(float(shares.get(level, 0)) for level in laid.levels)).untold
         if untold is not None:
             raise at.refuse(f"nothing that is measured tells {untold}: give it, or what determines it, a share")
     return shares
@@ -171,30 +172,34 @@ def searched(
     tried = [_not_too_small(start), *grid(start.size)]
     if near is not None:
         first = min(tried, key=near)
-        tried = [tried[0], first, _descended(near, first, near(first), NEAR_STEPS)[0]]
+        tried = [tried[0], first, descended(near, first, NEAR_STEPS)[0]]
     errors = [error(shares) for shares in tried]
     best, least = tried[int(np.argmin(errors))], min(errors)
     if not math.isfinite(least):
         raise Refused("no division of the budget has errors that are known before data is read: write shares")
-    return _descended(error, best, least, STEPS)
+    return descended(error, best, STEPS, least)
 
 
-def _descended(error: Callable[[Floats], float], best: Floats, least: float, steps: int) -> tuple[Floats, float]:
-    """Go on from shares and their error to better ones, in the logarithms of their ratios (Nelder and Mead)."""
+def descended(
+    error: Callable[[Floats], float], start: Floats, steps: int, least: float | None = None
+) -> tuple[Floats, float]:
+    """Go on from shares, with this error, to better ones, in the logarithms of their ratios (Nelder and Mead)."""
+    best = _not_too_small(start)
+    lowest = error(best) if least is None else least
 
     def of_logarithms(point: Floats) -> float:
-        nonlocal best, least
+        nonlocal best, lowest
         shares = _not_too_small(np.exp(np.append(point, 0.0) - np.append(point, 0.0).max()))
         found = error(shares)
-        if found < least:
-            best, least = shares, found
+        if found < lowest:
+            best, lowest = shares, found
         return found
 
     at = np.log(best[:-1]) - np.log(best[-1])
     simplex = np.vstack([at, at + STEP * np.eye(at.size)])
-    options = {"maxfev": steps, "xatol": STEP / 5, "fatol": END * least, "initial_simplex": simplex}
+    options = {"maxfev": steps, "xatol": STEP / 5, "fatol": END * lowest, "initial_simplex": simplex}
     minimize(of_logarithms, at, method="Nelder-Mead", options=options)
-    return best, least
+    return best, lowest
 
 
 def _not_too_small(shares: Floats) -> Floats:

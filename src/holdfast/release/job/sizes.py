@@ -33,7 +33,6 @@ class Sizes:
 
     @property
     def rows(self) -> tuple[tuple[float, float, float], ...]:
-        """Size, mean absolute error and bias of every bin."""
         return tuple(zip(self.size, self.absolute, self.bias, strict=True))
 
 

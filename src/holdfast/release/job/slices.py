@@ -80,7 +80,6 @@ def shared_noise(mechanism: Mechanism, division: Division) -> SharedNoise:
 
 
 def _adds_up(system: System | None) -> bool:
-    """Whether the noise of every node is the sum of that of its children."""
     return system is not None and any(part.kind == "consistent" for part in system.parts)
 
 
@@ -104,7 +103,6 @@ class Grove:
         return np.flatnonzero(self.owner == number).astype(np.int64)
 
     def below(self, members: Ints) -> Forest:
-        """The forest of an agent's nodes alone."""
         place = np.full(self.forest.n, -1, dtype=np.int64)
         place[members] = np.arange(members.size)
         above = self.forest.parents[members]
@@ -142,7 +140,6 @@ def _total(system: System | None, n: int) -> bool | None:
 
 
 def of_agent(keys: Keys, name: str) -> Keys:
-    """The keys with which an agent makes what is its own."""
     return Keys.drawn_from(keys.at("agent", name))
 
 
@@ -179,7 +176,7 @@ class Integers:
 
 def _sampler(forest: Forest, law: Independent, at_roots: Ints | None) -> Sampler:
     free = np.full(forest.n, LARGEST, dtype=np.int64)
-    return Sampler(forest, law, -free, free, at_roots=at_roots)
+    return Sampler.of(forest, law, -free, free, at_roots=at_roots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,13 +192,11 @@ class Reals:
 
     @cached_property
     def step(self) -> Fraction:
-        """The step of the grid, a power of two."""
         least = float(np.sqrt(self.grove.law.variances.min()))
         return Fraction(2) ** (math.frexp(least)[1] - 1 - FINER)
 
     @cached_property
     def _order(self) -> list[int]:
-        """Nodes with children, parents before children."""
         return [v for v in self.grove.forest.order.tolist() if not self.grove.forest.is_leaf[v]]
 
     @cached_property
@@ -263,17 +258,14 @@ class Whole:
     step: Fraction = Fraction(1)
 
     def head(self, keys: Keys) -> Ints:
-        """Make the noise of all outputs."""
         return np.asarray(self.mechanism.noise(1, keys.at("head"))[0], dtype=np.int64)
 
     def slice(self, keys: Keys, number: int, head: Ints) -> Ints:
-        """Keep what is the agent's."""
         del keys  # nothing else is made
         return np.asarray(head[self.division.owner == number])
 
 
 def noise_of_agent(noise: SharedNoise, division: Division, keys: Keys, name: str) -> Ints:
-    """Make the noise that one agent adds to its outputs, in steps."""
     return noise.slice(keys, division.number(name), noise.head(keys))
 
 

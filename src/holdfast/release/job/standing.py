@@ -14,9 +14,9 @@ from scipy import sparse
 from holdfast.arrays import Bools
 from holdfast.constraints.system.null_space import NullSpace, determined_sums
 from holdfast.queries.neighbours import ADD_REMOVE
-from holdfast.release.table.derived import Derived
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.exactly import Derived
 from holdfast.release.table.holding import Holding
+from holdfast.release.table.shape import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +44,28 @@ def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing
     n = layout.query.n
     sums = sparse.csr_array((0, n), dtype=np.int64) if more is None else sparse.csr_array(more.sums)
     exact = np.zeros(n + sums.shape[0], dtype=bool)
-    for figure in holding.account["exact"]:
-        exact[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-        if not figure["rows"] and figure["figure"] in layout.levels:  # too many to be listed
-            exact[:n] |= layout.level_of == layout.levels.index(figure["figure"])
+    for figure in holding.holds.exact:
+        exact[[rows[0] for rows in figure.rows if len(rows) == 1]] = True
+        if not figure.rows and figure.figure in layout.levels:  # too many to be listed
+            exact[:n] |= layout.level_of == layout.levels.index(figure.figure)
     if more is not None:
         exact[n:] = more.exact
     nothing = np.zeros(exact.size, dtype=bool)
     if holding.equal is None:
         return Standing(exact, nothing, nothing, nothing)
-    if (layout.areas is not None or layout.parts) and not (holding.exact or holding.account["linear"]):
-        nothing[holding.account["impossible"]] = True  # margins of margins determine nothing else
+    ruled = bool(holding.exact or (holding.holds.linear and not layout.parts))
+    if (layout.parts or (layout.places is not None and layout.tree is None)) and not ruled:
+        nothing[holding.holds.impossible] = True  # margins of margins determine nothing else
         return Standing(exact, np.zeros_like(exact), nothing, np.zeros_like(exact))
     system = holding.equal.system(n)
     always, mandated = system.equalities.A, system.invariants.A
     single = bool((np.diff(mandated.indptr) == 1).all())
-    determined = _along_the_tree if layout.tree is not None and single and not holding.account["linear"] else _pinned
+    determined = _along_the_tree if layout.tree is not None and single and not holding.holds.linear else _pinned
     defined = determined(sums, always) & ~exact
     if not system.invariants.count:
         return Standing(exact, nothing, defined, nothing)
     without_noise = known = determined(sums, always, mandated)
-    if not (holding.account["consistent"] or layout.query.identity):  # all data add up, whether the table does or not
+    if not (holding.holds.consistent or layout.query.identity):  # all data add up, whether the table does or not
         known = determined(sums, always, mandated, layout.query.consistency())
     return Standing(exact, without_noise & ~exact & ~defined, defined, known & ~without_noise & ~exact)
 
@@ -83,7 +84,6 @@ def unmoved(layout: Layout, kind: str, more: Derived | None, impossible: Bools |
 
 
 def _pinned(sums: Any, *rows: Any) -> Bools:
-    """The outputs, and sums of them, that equalities determine."""
     space = NullSpace.of(sparse.csr_array(sparse.vstack(rows, format="csr")))
     return np.concatenate([space.pinned_coordinates(), determined_sums(space, sums)])
 

@@ -1,22 +1,58 @@
-"""One table of a job as data: its public shape, what must hold, the mechanism that makes it and what that promises."""
+"""One table of a job: its shape, what must hold, the mechanism that makes it, what that promises, and its errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from holdfast.arrays import Ints, Owner
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.linear import measured_deviations
+from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
+from holdfast.release.facts.table import Unprotected
 from holdfast.release.job.choosing import Compared
-from holdfast.release.job.errors import Errors, errors
+from holdfast.release.job.errors import NOTHING, TABLES, Errors, LevelErrors, errors
 from holdfast.release.job.methods import Problem
 from holdfast.release.job.standing import Standing
-from holdfast.release.job.unprotected import Unprotected
-from holdfast.release.table.derived import Derived
+from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
 from holdfast.release.table.division import Division
+from holdfast.release.table.exactly import Derived
 from holdfast.release.table.laid import LaidTable
+from holdfast.release.table.wording import DEFINED
+
+#: The noise of rows that are sums of others.
+SUMMED = "that of the figures that it adds up"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level or margin of a table: its noise and its expected errors.
+
+    `exact`: no figure of it has noise. `published`, `follows`: how many figures are published exactly, and how many
+    follow from such figures. `share`: its part of the budget, where the spec divides it.
+    """
+
+    name: str
+    figures: int
+    noise: str
+    absolute_error: float
+    interval_width: float
+    exact: bool
+    published: int
+    follows: int
+    share: float | None = None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold; null for errors that nobody can tell."""
+        unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(self, name)))
+        return vars(self) | dict.fromkeys(unknown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +82,47 @@ class Table(LaidTable, Owner):
 
     @cached_property
     def chosen(self) -> Compared:
-        """The method that was chosen among those compared."""
         return next(each for each in self.comparison if each.chosen)
+
+    def assuming(self, old: Sequence[str], new: Sequence[str]) -> Table:
+        """The same table whose statements assume the new sentences in place of the old ones."""
+
+        def of(statement: Guarantee) -> Guarantee:
+            kept = [words for words in statement.assumes if words not in old]
+            return replace(statement, assumes=(*kept, *new))
+
+        statements = {id(each): of(each) for each in (*self.guarantees, self.counted)}
+        promised = tuple(statements[id(each)] for each in self.guarantees)
+        made = replace(self, guarantees=promised, counted=statements[id(self.counted)])
+        if "errors" in self.__dict__:  # which do not depend on it, and take long
+            made.__dict__["errors"] = self.errors
+        return made
+
+    @property
+    def kind(self) -> str:
+        return self.layout.kind.name
+
+    @property
+    def method(self) -> str:
+        return self.chosen.method
+
+    @property
+    def ways(self) -> str:
+        return self.mechanism.method
+
+    @property
+    def statements(self) -> tuple[Guarantee, ...]:
+        """Every statement about the table, the one that the budget counts first; others about more records last."""
+        # Those about more records let it be added to releases that must count more.
+        rows = () if self.protects is None or self.division is not None else self.protects.rows
+        stated = (row.statement for row in rows if row.statement is not None and not row.statement.void)
+        wider = (replace(each, assumes=self.counted.assumes) for each in stated if each.records > self.counted.records)
+        return tuple(dict.fromkeys((self.counted, *self.guarantees, *wider)))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Its levels, and the sums that are written besides, with their errors."""
+        return levels_of(self)
 
     @property
     def record_columns(self) -> tuple[str, ...]:
@@ -58,5 +133,64 @@ class Table(LaidTable, Owner):
     @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
-        known = self.chosen.errors
-        return known or errors(self.layout, self.problem, self.mechanism, self.chosen.method, self.guess, self.derived)
+        return self.chosen.errors or self.errors_on(TABLES)
+
+    def errors_on(self, tables: int) -> Errors:
+        """Expected errors, measured on at most so many simulated tables."""
+        given = self.layout, self.problem, self.mechanism, self.method, self.guess, self.derived
+        return errors(*given, tables)
+
+
+def levels_of(table: Table) -> tuple[Level, ...]:
+    """Describe every level of a table, and the sums that are written besides; errors are measured when asked for."""
+    laid, more, found = table.layout, table.derived, []
+    shares = table.problem.shares
+    for i, name in enumerate(laid.levels):
+        rows = np.flatnonzero(laid.level_of == i)
+        noisy = rows[~table.standing.as_in_the_data[rows]]
+        noise = _noise(table.mechanism, noisy) if noisy.size else ""
+        level = _level(table, name, rows, noise, table.errors.levels[i])
+        part = None if shares is None else float(shares.get(name, 0) / sum(shares.values()))
+        found.append(replace(level, share=part))
+    if more is None:
+        return tuple(found)
+    for i, name in enumerate(more.titles):
+        rows = laid.query.n + np.flatnonzero(more.group_of == i)
+        found.append(_level(table, name, rows, SUMMED, table.errors.more[i]))
+    return tuple(found)
+
+
+def _level(table: Table, name: str, rows: Ints, noise: str, errors: LevelErrors) -> Level:
+    stands, figures = table.standing, rows.size
+    counts = [int(each[rows].sum()) for each in (stands.exact, stands.follows, stands.defined)]
+    told = zip(counts, (PUBLISHED, FOLLOWS, DEFINED), strict=True)
+    known = [why if count == figures else f"{count:,} of {figures:,} {why}" for count, why in told if count]
+    exact = sum(counts) == figures
+    words = f"none: {', '.join(known)}" if exact else "; ".join([noise, *known])
+    return Level(
+        name, figures, words, *((0.0, 0.0) if exact else (errors.absolute, errors.width)), exact, counts[0], counts[1]
+    )
+
+
+def _noise(mechanism: Mechanism, outputs: Any) -> str:
+    """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
+    if mechanism.source.law == RESIDUALS:
+        found = measured_deviations(mechanism)[outputs]
+        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
+        return f"Gaussian on residuals, standard deviation {least if least == most else f'{least} to {most}'}"
+    if mechanism.source.law is not None:
+        found = mechanism.standard_error()[outputs]
+        found[found < NOTHING * mechanism.standard_error().max()] = 0
+        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
+        return f"{mechanism.method}, standard error {least if least == most else f'{least} to {most}'}"
+    law = mechanism.base.law
+    which = {0} if law.which is None else {int(i) for i in np.unique(law.which[outputs])}
+    words = []
+    for i in sorted(which):
+        one: Any = law.laws[i]
+        if one is None:
+            words.append("not measured")
+            continue
+        scale = float(one.scale) if law.kind == "laplace" else float(one.sigma2) ** 0.5
+        words.append(f"{'integer ' if law.integer else ''}{law.kind.capitalize()}, scale {scale:.4g}")
+    return " or ".join(words)

@@ -7,8 +7,7 @@ written as runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +15,14 @@ import numpy.typing as npt
 from holdfast.constraints import System
 from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
+from holdfast.privacy.invariants import SAME, moves_within, never_altered, open_frozen, same_for, stages
+from holdfast.release.facts.table import Unprotected
 from holdfast.release.job.standing import Standing, unmoved
-from holdfast.release.table.derived import Derived
-from holdfast.release.table.domain import Layout
+from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
+from holdfast.release.table.exactly import Derived
 from holdfast.release.table.holding import Holding
-from holdfast.release.table.wording import FOLLOWS, PUBLISHED, words_about
+from holdfast.release.table.shape import Layout
+from holdfast.release.table.wording import words_about
 
 IDLE = "follows from exact figures, so that the noise on it protects nothing"
 UNMOVED = "no replacement of records alters it"
@@ -31,42 +32,6 @@ DETERMINED = "determined by the exact figures"
 BEFORE = "published exactly before, in {}, so that the noise on it protects nothing"
 #: Up to so many figures of a level are named one by one in words.
 NAMED = 12
-
-
-@dataclass(frozen=True)
-class Unprotected:
-    """Figures of one level or margin. `rows` are the first and last row of every run in the released table.
-
-    Exact figures that are sums of outputs have rows behind them. `records`: how many records the allowed changes
-    alter together at most, where more might alter these figures; None for what is published or never changes.
-    """
-
-    why: str
-    level: str
-    figures: int
-    of: int
-    rows: tuple[tuple[int, int], ...]
-    records: int | None
-    names: tuple[str, ...]
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
-        kept = ("why", "level", "figures", "of", "records")
-        return {name: getattr(self, name) for name in kept} | {"rows": [list(run) for run in self.rows]}
-
-    @property
-    def named(self) -> bool:
-        """Whether the words say exactly which figures are meant."""
-        return self.figures == self.of or bool(self.names)
-
-    def __str__(self) -> str:
-        if self.figures == self.of and self.figures > 1:
-            return f"{self.level} (all {self.of:,} figures)"
-        if self.names:
-            return f"{self.level} ({', '.join(self.names)})" if self.names != (self.level,) else self.level
-        if self.figures == self.of:
-            return self.level
-        return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
 
 
 def unprotected(
@@ -86,7 +51,9 @@ def unprotected(
         found += _by_level(layout, fixed & ~seen, FIXED if records is None else OUT_OF_REACH, records, more)
     statement = mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
-        found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
+        why, names = OUT_OF_REACH, ("which side holds",)
+        one = Unprotected(why=why, level="either", figures=1, of=1, rows=[], records=statement.records, names=names)
+        found.append(one)
     return tuple(found)
 
 
@@ -102,9 +69,9 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     sentences = []
     for why, records in dict.fromkeys((each.why, each.records) for each in found):
         alike = [each for each in found if (each.why, each.records) == (why, records)]
-        reason = {FIXED: "no number of records alters", UNMOVED: "no replacement of records alters"}.get(why, why)
+        reason = {FIXED: SAME, UNMOVED: "the same when records are replaced"}.get(why, why)
         if records is not None:
-            reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
+            reason = same_for(records)
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
         sentences.append(words_about(table, f"{reason}: {', '.join(map(str, alike))}{where}"))
     return sentences
@@ -113,32 +80,28 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
 def _by_level(
     layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None, more: Derived | None = None
 ) -> list[Unprotected]:
-    found = []
-    for number, level in enumerate(layout.levels):
-        at_level = np.flatnonzero(layout.level_of == number)
-        rows = at_level[chosen[at_level]]
+    n, found = layout.query.n, []
+    groups = [(name, np.flatnonzero(layout.level_of == i)) for i, name in enumerate(layout.levels)]
+    if more is not None:
+        groups += [(title, n + np.flatnonzero(more.group_of == i)) for i, title in enumerate(more.titles)]
+    for name, group in groups:
+        rows = group[chosen[group]]
         if rows.size:
-            few = rows.size <= NAMED
-            names = tuple(str(name) for name in layout.query.labels[rows]) if few else ()
-            found.append(Unprotected(why, level, int(rows.size), int(at_level.size), _runs(rows), records, names))
-    if more is None:
-        return found
-    for number, title in enumerate(more.titles):
-        group = np.flatnonzero(more.group_of == number)
-        rows = group[chosen[layout.query.n + group]]
-        if rows.size:
-            names = tuple(more.labels[row] for row in rows) if rows.size <= NAMED else ()
-            runs = _runs(rows + layout.query.n)
-            found.append(Unprotected(why, title, int(rows.size), int(group.size), runs, records, names))
+            few = rows[: NAMED if rows.size <= NAMED else 0]
+            names = tuple(str(layout.query.labels[i]) if i < n or more is None else more.labels[i - n] for i in few)
+            figures, of, runs = int(rows.size), int(group.size), _runs(rows)
+            found.append(
+                Unprotected(why=why, level=name, figures=figures, of=of, rows=runs, records=records, names=names)
+            )
     return found
 
 
-def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+def _runs(rows: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """The first and last of every run of rows that follow each other."""
     breaks = np.flatnonzero(np.diff(rows) > 1)
     first = rows[np.concatenate([[0], breaks + 1])]
     last = rows[np.concatenate([breaks, [rows.size - 1]])]
-    return tuple(zip(first.tolist(), last.tolist(), strict=True))
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:

@@ -6,6 +6,8 @@ the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded out
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +15,155 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from holdfast.arguments import Refused, positive, probability
+from holdfast.arguments import Refused, positive, probability, written_rational
 from holdfast.privacy import Guarantee, compose, for_records, inward
 from holdfast.privacy.composition import AMOUNTS_BEFOREHAND
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours
-from holdfast.release.ledger.units import Unit, about_persons, about_records
+
+# --- Names that are easily taken for each other: one account of a ledger must not become two by how its name is typed
+# In the manner of Unicode's skeletons (UTS 39): compatible characters are one, and so are capitals and small letters,
+# runs of blanks, dashes, and letters of other alphabets that look like Latin ones. Two names that look alike need
+# not be
+# one: they are refused, never joined.
+
+#: Letters that look like those of the second line: Cyrillic, Greek, Armenian and others.
+_ALIKE = str.maketrans(
+    "АВЕКМНОРСТУХЅІЈԚԜаеорсухѕіјһԁԛԝӏкмтΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβεικνορτυχωհոսօցɑɡɩıƖℓ",
+    "ABEKMHOPCTYXSIJQWaeopcyxsijhdqwlkmtABEZHIKMNOPTYXabeikvoptyxwhnuogagiill",
+)
+_STROKES = str.maketrans("i1|0", "lllo")
+#: Characters that are not seen, besides controls and formats: joiners, fillers, selectors of variants.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d") | {chr(0xFE00 + i) for i in range(16)}
+
+
+def alike(one: str, other: str) -> bool:
+    """Say whether one name is easily taken for the other."""
+    return not _looks(one).isdisjoint(_looks(other)) or _in_two_alphabets(_look(one), _look(other))
+
+
+def _in_two_alphabets(one: str, other: str) -> bool:
+    """Whether names differ in few characters, each time an English one and a foreign one: no list has all."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
+    few = len(one) == len(other) and 2 * len(pairs) <= len(one)
+    return few and all(a.isascii() != b.isascii() for a, b in pairs)
+
+
+def _looks(name: str) -> set[str]:
+    """What names that look like this one have in common: as it is written, and in small letters."""
+    plain = unicodedata.normalize("NFKC", name)
+    return {_look(plain.translate(_ALIKE)), _look(plain)}
+
+
+def _look(name: str) -> str:
+    small = unicodedata.normalize("NFKC", name.casefold()).translate(_ALIKE).translate(_STROKES)
+    kinds = ((each, unicodedata.category(each)) for each in small if each not in _UNSEEN)
+    shown = ("-" if kind == "Pd" else each for each, kind in kinds if each.isspace() or kind not in ("Cf", "Cc"))
+    return " ".join("".join(shown).split())
+
+
+# --- whom a release protects: single records, or persons of whom a bounded number of records is kept -----------------
+# The ledger keeps one account per dataset and protected unit (`who`). How many records of a person a release keeps
+# belongs to its charge: releases that keep 5 and 3 records of one person spend on the same person.
+
+RECORD, COLUMN = "record", "column "
+_TEXT = re.compile(rf"{COLUMN}(?P<column>.+?)(?:, at most (?P<number>[1-9][0-9]*) records?)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A record, or a person: a value of a column of the records, of whom at most `max_records` records are kept."""
+
+    column: str | None = None
+    max_records: int | None = None
+
+    @classmethod
+    def read(cls, text: Any) -> Unit:
+        """Read what `str` writes; the number of records may be left out, as in the name of an account."""
+        if text == RECORD:
+            return cls()
+        found = _TEXT.fullmatch(text) if isinstance(text, str) else None
+        if found is None or not found["column"].strip():
+            raise Refused(f"unit must be {RECORD!r} or '{COLUMN}NAME', the column of the persons, found {text!r}")
+        return cls(found["column"], None if found["number"] is None else int(found["number"]))
+
+    @property
+    def who(self) -> str:
+        """Whose account it is, in the words of the ledger."""
+        return RECORD if self.column is None else f"{COLUMN}{self.column}"
+
+    @property
+    def words(self) -> str:
+        """Whom it protects, in a sentence."""
+        return RECORD if self.column is None else f"person ({COLUMN}{self.column})"
+
+    def __str__(self) -> str:
+        if self.max_records is None:
+            return self.who
+        return f"{self.who}, at most {self.max_records} record{'s' if self.max_records > 1 else ''}"
+
+
+def about_persons(statement: Guarantee, kept: int) -> Guarantee:
+    """Return a statement about records as one about persons of whom at most `kept` records are kept.
+
+    *Guarantee:* p persons who come or go change at most p times `kept` of the kept records, whatever theirs are.
+    """
+    persons = statement.records // kept
+    if persons == 0:
+        raise Refused(f"a statement about {statement.records} records does not cover a person with {kept} of them")
+    return replace(statement, neighbours=Neighbours(statement.neighbours.kind, records=persons))
+
+
+def about_records(statement: Guarantee, kept: set[int]) -> Guarantee:
+    """Return a sum of statements about persons as one about so many records as every release keeps of them."""
+    persons, least = statement.records, min(kept)
+    relation = Neighbours(statement.neighbours.kind, records=persons * least)
+    if len(kept) == 1:
+        return replace(statement, neighbours=relation)
+    numbers = " or ".join(map(str, sorted(kept)))
+    whom = "one person" if persons == 1 else f"{persons} persons"
+    reason = f"{statement.because.rstrip('. ')}; it covers {whom}, of whom the releases keep at most {numbers} records"
+    return replace(statement, neighbours=relation, because=reason, exact=False)
+
+
+def about_their_records(statement: Guarantee) -> tuple[Guarantee, ...]:
+    """Return a statement about kept records of persons as statements about single records, whoever has them.
+
+    *Guarantee:* a record that comes or goes changes at most two kept ones: itself, and one of the same person that
+    makes room for it or takes its place (docs/theory/composition.md). Nothing follows from persons who are replaced:
+    one may have other records besides.
+    """
+    if not statement.neighbours.adds:
+        return ()
+    try:
+        covered = for_records(statement, max(2, statement.records))
+    except Refused:
+        return ()
+    two = "a record that comes or goes changes at most two kept ones (docs/theory/composition.md)"
+    reason = f"{covered.because.rstrip('. ')}; {two}"
+    several = covered.records // 2
+    numbers = (several,) if covered.scope == "invariant-sharing" else dict.fromkeys((1, several))
+    relations = (Neighbours(covered.neighbours.kind, records=number) for number in numbers)
+    return tuple(replace(covered, neighbours=relation, because=reason, exact=False) for relation in relations)
+
+
+def for_each_record(parts: Sequence[Sequence[Guarantee]]) -> tuple[tuple[Guarantee, ...], ...]:
+    """Return what tables promise persons as what they promise single records; nothing where nothing follows."""
+    return tuple(tuple(each for one in statements for each in about_their_records(one)) for statements in parts)
+
 
 #: A sum may pass its budget by one part in 10^12: ten times 0.1 is then 1, which it is not in doubles. What is
 #: reported as spent is the sum itself.
 SLACK = Fraction(1, 10**12)
+
+
+class Overspent(Refused):
+    """The budget has too little left for the release; nothing was charged or drawn."""
+
+
+class Incomparable(Refused):
+    """What the budget has left cannot be said, since releases do not add up; nothing was charged or drawn."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +217,11 @@ class Budget:
         return any(self.admits(each) for each in stated)
 
     def amount(self, total: Guarantee) -> Fraction:
-        """Return how much of the budget a statement uses."""
         amount = total.rho if self.epsilon is None else total.epsilon
         assert amount is not None
         return Fraction(amount)
 
     def admits(self, total: Guarantee) -> bool:
-        """Say whether a sum stays within the budget."""
         return self.amount(total) <= self.limit * (1 + SLACK)
 
     def as_mapping(self) -> dict[str, str]:
@@ -92,8 +230,7 @@ class Budget:
 
     @classmethod
     def from_mapping(cls, found: Mapping[Any, str]) -> Budget:
-        """Read what `as_mapping` wrote."""
-        return cls.of(**{name: Fraction(value) for name, value in found.items()})
+        return cls.of(**{name: written_rational(name, value) for name, value in found.items()})
 
     def __str__(self) -> str:
         if self.epsilon is None:
@@ -210,8 +347,10 @@ class Account:
             return ()
         return tuple(words for words in self.spent[0].caveats if words == AMOUNTS_BEFOREHAND)
 
-    def refusal(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None) -> str | None:
-        """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it.
+    def refusal(
+        self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None
+    ) -> Overspent | Incomparable | None:
+        """Return what refuses one more release, given by its tables, or None if the budget admits it.
 
         `max_records` is how many records of a person the release keeps, where the unit is a person.
         """
@@ -223,15 +362,35 @@ class Account:
             return None
         where = f"the budget of {self.dataset!r} per {Unit.read(self.unit).words}"
         if not after.spent:
-            return f"{where} cannot be checked: {after.trouble}"
+            return Incomparable(f"{where} cannot be checked: {after.trouble}{self._remedy(one)}")
         if self.budget.admits(after.spent[0]):
             return None
-        cost = self.budget.amount(one.spent[0])
         name = "ρ" if self.budget.epsilon is None else "ε"
-        return (
-            f"{where} is {self.budget} and {self.rest} is left, "
-            f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
+        remedy = "ask for less, or raise the budget of ledger and spec"
+        if one.spent and self.budget.amount(one.spent[0]) > Fraction(self.remaining or 0.0):
+            cost = self.budget.amount(one.spent[0])
+            return Overspent(
+                f"{where} is {self.budget} and {self.rest} is left, but the release costs {name} = "
+                f"{_shown(cost)}: {remedy}"
+            )
+        together = after.spent[0]
+        return Overspent(
+            f"{where} is {self.budget}, but with what was spent before the release comes to {name} = "
+            f"{_shown(self.budget.amount(together))}, where {together.neighbours}: {remedy}"
         )
+
+    def _remedy(self, one: Account) -> str:
+        """Say which statement of a release could be added to those before it, where these have another relation."""
+        try:
+            before, now = ({part.neighbours for part in each._stated(None)} for each in (self, one))
+        except Refused:
+            return ""
+        if len({each.kind for each in before}) != 1 or before == now:
+            return ""
+        relation = max(before, key=lambda each: each.records)
+        asked = f"privacy: {{neighbours: {relation.kind}, records: {relation.records}}}"
+        without = ", or release it without exact figures" if relation.kind in {each.kind for each in now} else ""
+        return f"; ask for what the releases before it state, {asked}{without}"
 
     def of(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None) -> Account:
         """Return the account with nothing on it but one release, given by its tables."""
@@ -260,16 +419,34 @@ class Account:
 
         None where a table has no such statement.
         """
-        chosen = [_statement(statements, scope) for statements in self.parts]
-        parts = [statement for statement in chosen if statement is not None]
-        if not parts or len(parts) < len(chosen):
+        parts = _same_relation(self._stated(scope))
+        if not parts or len(parts) < len(self.parts):
             return None
-        if self.kept:
-            parts = [about_persons(part, kept) for part, kept in zip(parts, self.kept, strict=True)]
-        found: Counter[Guarantee] = Counter()
-        for part, times in zip(_same_relation(parts), self._times, strict=True):
-            found[part] += times
-        return found
+        relation = max((part.neighbours for part in parts), key=lambda each: each.records)
+        counts: Counter[Guarantee] = Counter()
+        for place, (part, times) in enumerate(zip(parts, self._times, strict=True)):
+            about = None if part.neighbours == relation else self._about(place, relation)
+            counts[about or part] += times
+        return counts
+
+    def _stated(self, scope: str | None) -> list[Guarantee]:
+        """The first statement of every table that has one, or the one for a scope, about the unit."""
+        chosen = [_statement(statements, scope) for statements in self.parts]
+        return [
+            about_persons(statement, self.kept[place]) if self.kept else statement
+            for place, statement in enumerate(chosen)
+            if statement is not None
+        ]
+
+    def _about(self, place: int, relation: Neighbours) -> Guarantee | None:
+        """What a table states about more of the unit than its first statement: at least so many."""
+        kept = self.kept[place] if self.kept else 1
+        wider = (
+            replace(each, neighbours=relation)
+            for each in self.parts[place]
+            if not each.void and each.neighbours.kind == relation.kind and each.records >= kept * relation.records
+        )
+        return min(wider, key=lambda each: each.rank, default=None)
 
 
 def _statement(statements: Sequence[Guarantee], scope: str | None) -> Guarantee | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
-from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.ledger.chain import FIRST, Row
-from holdfast.release.ledger.table import SUMS
-from holdfast.release.ledger.units import Unit
+from holdfast.release.ledger.accounts import Account, Budget, Unit
+from holdfast.release.ledger.store import FIRST, SUMS, Row
 from holdfast.release.storage.files import sha256_of
 
+#: A witnessed release between its two steps.
+COMMITTED = "committed, waits for its nonce"
 #: How far a release came, by its last row. Between its seal and its last row the folder itself says if it is there.
 STATES = {
     "charge": "charged, not drawn",
@@ -24,8 +24,6 @@ STATES = {
     "seal": "drawn, not published",
     "published": "published",
 }
-#: Of a charge from before releases left marks in the ledger.
-UNKNOWN = "charged"
 #: The kind of rows that name a place where the ledger has a second copy.
 WITNESS = "witness"
 #: The file whose hash seals a release.
@@ -37,8 +35,8 @@ class Entry:
     """One charge. `parts` has all statements of every table of the release, the counted one first.
 
     `number` and `hash` are those of its row, `state` says how far the release came, `sealed` has the hash of its
-    certificate (slices of agents may be joined more than once) and `folder` is where it was published. Only charges
-    that are `marked` have a seal: older ones were made before there were any.
+    certificate (slices of agents may be joined more than once) and `folder` is where it was published. Of a witnessed
+    release `commitment` has the hashes that were fixed with the charge, and `nonce` what was given afterwards, by row.
     """
 
     when: str
@@ -48,12 +46,13 @@ class Entry:
     title: str
     spec_hash: str
     parts: tuple[tuple[Guarantee, ...], ...]
-    number: int = 0
-    hash: str = ""
-    state: str = UNKNOWN
-    marked: bool = False
-    sealed: tuple[str, ...] = ()
-    folder: str | None = None
+    number: int
+    hash: str
+    state: str
+    sealed: tuple[str, ...]
+    folder: str | None
+    commitment: Mapping[str, str] | None = None
+    nonce: tuple[int, str] | None = None
 
     @property
     def account(self) -> str:
@@ -79,16 +78,21 @@ class Entry:
             "row": self.number,
             "hash": self.hash,
             "sealed": list(self.sealed),
+            "commitment": None if self.commitment is None else dict(self.commitment),
+            "nonce": None if self.nonce is None else self.nonce[1],
             "parts": [[statement.as_mapping() for statement in part] for part in self.parts],
         }
 
 
-def charge_content(parts: Sequence[Sequence[Guarantee]], title: str, spec_hash: str) -> dict[str, Any]:
+def charge_content(
+    parts: Sequence[Sequence[Guarantee]], title: str, spec_hash: str, commitment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return what the row of a charge says; a charge without a statement would be one of nothing."""
     if not parts or not all(parts):
         raise Refused("a charge needs a statement of every table, found none: say what the release promises")
     statements = [[statement.as_mapping() for statement in part] for part in parts]
-    return {"title": title, "spec_hash": spec_hash, "statements": statements, "marked": True}
+    fixed = {} if commitment is None else {"commitment": dict(commitment)}
+    return {"title": title, "spec_hash": spec_hash, "statements": statements, **fixed}
 
 
 def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> list[Entry]:
@@ -97,25 +101,30 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
     listed = list(rows)
     last: dict[str, Row] = {}
     seals: dict[str, list[dict[str, Any]]] = {}
+    nonces: dict[str, tuple[int, str]] = {}
     for row in listed:
         if row.kind in STATES:
             last[release_of(row)] = row
+        if row.kind == "drawing" and "nonce" in content_of(row):
+            nonces[row.key] = row.number, str(content_of(row)["nonce"])
         if row.kind == "seal":
             seals.setdefault(release_of(row), []).append(content_of(row))
     known: dict[str, tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ...]]] = {}  # most charges say the same
-    found = []
+    entries = []
     for row in listed:
         if row.kind != "charge" or dataset not in (None, row.dataset) or who not in (None, Unit.read(row.unit).who):
             continue
         if row.content not in known:
             known[row.content] = charge_of(row)
         told, parts = known[row.content]
-        marked, seal = bool(told.get("marked")), seals.get(row.key, [])
-        state = STATES[last[row.key].kind] if marked or last[row.key].kind != "charge" else UNKNOWN
+        seal, state = seals.get(row.key, []), STATES[last[row.key].kind]
         about = (row.at, row.dataset, row.unit, row.key, told["title"], told["spec_hash"], parts, row.number, row.hash)
-        sealed = tuple(str(each.get("certificate")) for each in seal)
-        found.append(_settled(Entry(*about, state, marked, sealed, seal[-1].get("folder") if seal else None)))
-    return found
+        sealed, fixed = tuple(str(each.get("certificate")) for each in seal), told.get("commitment")
+        if fixed is not None and state == STATES["charge"]:
+            state = COMMITTED
+        folder = seal[-1].get("folder") if seal else None
+        entries.append(_settled(Entry(*about, state, sealed, folder, fixed, nonces.get(row.key))))
+    return entries
 
 
 def release_of(row: Row) -> str:
@@ -147,7 +156,9 @@ def charge_of(row: Row) -> tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ..
     told = content_of(row)
     try:
         parts = tuple(tuple(map(Guarantee.from_json, part)) for part in told["statements"])
-        named = isinstance(told["title"], str) and isinstance(told["spec_hash"], str)
+        fixed = told.get("commitment", {"opening": "", "code": ""})
+        texts = (told["title"], told["spec_hash"], fixed["opening"], fixed["code"])
+        named = all(isinstance(text, str) for text in texts) and len(fixed) == len(("opening", "code"))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise unreadable(row) from None
     if not parts or not all(parts) or not named:
@@ -156,7 +167,6 @@ def charge_of(row: Row) -> tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ..
 
 
 def budget_of(row: Row) -> Budget:
-    """Return the budget that a row sets."""
     try:
         return Budget.from_mapping(content_of(row)["budget"])
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
@@ -173,7 +183,7 @@ def readable(rows: Sequence[Row]) -> None:
             read.add(row.content)
         elif row.kind == "budget":
             budget_of(row)
-        elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret"):
+        elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret", "nonce"):
             raise unreadable(row)
         else:
             content_of(row)

@@ -10,34 +10,124 @@ broken: a charge reads it from the last sums but one on (`sums`), a release befo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.privacy import Guarantee
-from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.ledger.chain import Entered, Row, behind
-from holdfast.release.ledger.entries import Entry, charge_content, entries_of, readable
-from holdfast.release.ledger.ledger_file import LedgerFile
-from holdfast.release.ledger.past import Past
+from holdfast.release.ledger.accounts import RECORD, Account, Budget, Unit
+from holdfast.release.ledger.entries import (
+    STATES,
+    WITNESS,
+    Entry,
+    charge_content,
+    content_of,
+    entries_of,
+    readable,
+    release_of,
+)
 from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
+from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, Row, Table, behind
 from holdfast.release.ledger.sums import Sums, due
-from holdfast.release.ledger.table import SUMS, Table
-from holdfast.release.ledger.units import RECORD, Unit
-from holdfast.release.ledger.witness import agree, begin_witness, follow
+
+# --- a second copy of a ledger, which follows row by row and must never know more than the ledger does ---------------
+
+
+def agree(mine: Table | None, witness: LedgerFile | LedgerServer, where: Any, whole: bool = False) -> None:
+    """Refuse a ledger that is not what its witness has seen. A witness may be behind: it follows later."""
+    with witness.reading(whole) as theirs:
+        if theirs is None and mine is not None and mine.find(WITNESS, str(witness)) is not None:
+            raise Refused(
+                f"the witness {witness} of the ledger {where} is gone, and nobody can tell what it had seen: restore "
+                "it from a copy, or name a new place for a witness"
+            )
+        if theirs is None:
+            return
+        seen = (theirs.all() if whole else theirs.recent())[-1]
+        if seen not in (() if mine is None else mine.recent(seen.number + 1)):
+            raise Refused(
+                f"the ledger {where} contradicts its witness {witness}: an old copy was put back, or one of them was "
+                "changed; find out which, and restore it from a copy"
+            )
+
+
+def begin_witness(mine: Table, witness: LedgerFile | LedgerServer, where: Any, add: Callable[..., Any]) -> None:
+    """Make a second copy where there is none yet, and say so in the ledger, which misses it when it is gone."""
+    agree(mine, witness, where)
+    if mine.find(WITNESS, str(witness)) is None:
+        with witness.writing(mine.all()):
+            pass
+        add(WITNESS, {}, key=str(witness))
+
+
+def follow(book: LedgerFile | LedgerServer, witness: LedgerFile | LedgerServer) -> None:
+    with witness.writing() as theirs, book.reading() as mine:
+        rows = () if mine is None else mine.after(theirs.recent()[-1])
+        if rows:
+            theirs.insert(rows)
+
+
+# --- what a release needs of those before it: read once from the first row on, and later from where that ended -------
+
+
+class Past:
+    """The charges, unfinished releases and exact figures of a dataset, and what was spent on it per unit.
+
+    Whatever a ledger says of itself is checked while it is read: its chain, and its sums.
+    """
+
+    def __init__(self, dataset: str, unit: str) -> None:
+        self._dataset, self._unit = dataset, unit
+        self._last: Row | None = None
+        #: What the rows add up to, for all datasets.
+        self.sums = Sums()
+        self._open: dict[str, list[Row]] = {}
+        #: The exact figures of every release, table by table, as they were kept; `release` says which one it was.
+        self.figures: list[dict[str, Any]] = []
+
+    def read(self, table: Table | None) -> Past:
+        """Take the rows behind the last one that was taken; refused where they do not follow from it."""
+        last = self._last
+        if last is not None and (table is None or table.since(last.number)[:1] != (last,)):
+            raise Refused(
+                "the ledger is not the one that was read when this began: an old copy was put back, or it was removed; "
+                "find out which, and restore it"
+            )
+        for row in () if table is None else table.after(self._last, self._takes):
+            charge = None if table is None else table.find("charge", row.key)
+            title = row.key if charge is None else content_of(charge).get("title")
+            told = f"{title!r} of {row.at[:10]}"
+            self.figures += [{**each, "release": told} for each in content_of(row)["tables"]]
+        return self
+
+    @property
+    def account(self) -> Account:
+        """What was spent on the dataset for the unit, and its budget."""
+        return self.sums.account(self._dataset, self._unit)
+
+    @property
+    def unfinished(self) -> list[Entry]:
+        """The charges that have no mark of a published release, oldest first."""
+        return entries_of((row for rows in self._open.values() for row in rows), self._dataset, self._unit)
+
+    def _takes(self, row: Row) -> bool:
+        """Take a row; tell whether it has figures of the dataset."""
+        self.sums.take(row)
+        self._last = row
+        if row.kind == "published":
+            self._open.pop(release_of(row), None)
+        elif row.kind in STATES:
+            self._open.setdefault(release_of(row), []).append(row)
+        return row.kind == "figures" and row.dataset == self._dataset
 
 
 def now() -> str:
     """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-class Overspent(Refused):
-    """The budget has too little left for the release; nothing was charged or drawn."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +162,6 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether there is one already."""
         return self._book.exists
 
     # --- reading -----------------------------------------------------------------------------------------------
@@ -130,11 +219,11 @@ class Ledger:
         for row in rows:
             if row.number >= charge.number:
                 sums.take(row)
-        return before, sums.account(charge.dataset, charge.unit), _beside(sums, charge.dataset, charge.unit)
+        return before, sums.account(charge.dataset, charge.unit), sums.beside(charge.dataset, charge.unit)
 
     def beside(self, dataset: str, unit: str) -> tuple[str, ...]:
-        """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
-        return _beside(Sums(self.rows()), dataset, unit)
+        """Say what charges of other accounts on the same dataset mean for a unit, one sentence per other account."""
+        return Sums(self.rows()).beside(dataset, unit)
 
     def spent(self, dataset: str, unit: str) -> Guarantee | None:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
@@ -171,7 +260,8 @@ class Ledger:
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset)
         Unit.read(unit)
-        with self.writing() as (_, add):
+        with self.writing() as (seen, add):
+            seen.sums.account(dataset, unit)  # refused where the ledger knows it by another name
             add("budget", {"budget": budget.as_mapping()}, dataset=dataset, unit=unit)
 
     def charge(
@@ -186,25 +276,26 @@ class Ledger:
         when: str,
         budget: Budget | None = None,
         since: Past | None = None,
+        commitment: Mapping[str, str] | None = None,
     ) -> bool:
         """Record what a release costs, if every budget admits it; durable when this returns.
 
         `budget` is the spec's own: it is kept where the ledger has none yet, and otherwise must admit the release
         besides the ledger's. `since` is what was read before: refused where the ledger does not go on from there, and
         nothing is written, and False returned, where exact figures were kept meanwhile, which `since` knows then.
+        `commitment` is what a witnessed release fixes before its draw.
         """
         known = 0 if since is None else len(since.figures)
         _named(dataset)
         _charged(unit)
-        content = charge_content(parts, title, spec_hash)
+        content = charge_content(parts, title, spec_hash, commitment)
         if since is not None:
             self.past(dataset, unit, since)  # before a ledger that is gone is made anew
         with self.writing() as (seen, add):
             if since is not None and len(seen.follow(since).figures) > known:
                 return False
-            account = seen.sums.account(dataset, unit)
-            _refuse_overspending(account, unit, parts, budget)
-            if account.budget is None and budget is not None:
+            seen.sums.refuse_overspending(dataset, unit, parts, budget)
+            if budget is not None and seen.sums.account(dataset, unit).budget is None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
             add("charge", content, at=when, dataset=dataset, unit=unit, key=release)
         return True
@@ -212,14 +303,26 @@ class Ledger:
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
         with self._reading() as mine:
-            rows = () if mine is None else mine.recent()
-        _refuse_overspending(Sums(rows).account(dataset, unit), unit, parts, budget)
+            sums = Sums(() if mine is None else mine.recent())
+        sums.refuse_overspending(dataset, unit, parts, budget)
 
     def mark(self, kind: str, release: str, when: str) -> None:
         """Say that a release begins to draw ("drawing"), or has got its name ("published"); durable on return."""
         with self.writing() as (seen, add):
             if seen.find(kind, release) is None:
                 add(kind, {}, at=when, key=release)
+
+    def give_nonce(self, nonce: str, release: str, when: str) -> None:
+        """Say that a witnessed release begins to draw with a nonce; durable on return, and said once for both."""
+        with self.writing() as (seen, add):
+            used, begun = seen.find("nonce", nonce), seen.find("drawing", release)
+            if used is not None and content_of(used).get("release") != release:
+                raise Refused("this nonce drew another release: ask for a new one, made for this commitment")
+            if begun is not None and content_of(begun).get("nonce") != nonce:
+                raise Refused("this release has its nonce already, and nothing is drawn twice: give the same one again")
+            if begun is None:
+                add("nonce", {"release": release}, at=when, key=nonce)
+                add("drawing", {"nonce": nonce}, at=when, key=release)
 
     def seal(
         self,
@@ -299,46 +402,12 @@ def _book(place: str | Path) -> LedgerFile | LedgerServer:
     return LedgerFile(place)
 
 
-def _refuse_overspending(
-    account: Account, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None
-) -> None:
-    for limit in (account.budget, budget):
-        sentence = replace(account, budget=limit).refusal(parts, Unit.read(unit).max_records)
-        if sentence:
-            raise Overspent(sentence)
-
-
 def _named(dataset: Any) -> None:
     if not isinstance(dataset, str) or not dataset.strip():
-        raise Refused(f"dataset must be a name that is not empty, found {dataset!r}")
+        raise Refused(f"dataset must be a name that is not empty, found {shown(dataset)}")
 
 
 def _charged(unit: Any) -> None:
-    """Refuse a charge per person that does not say how many records of a person its release keeps."""
     found = Unit.read(unit)
     if found.column is not None and found.max_records is None:
         raise Refused(f"a charge per person says how many records are kept, as in '{unit}, at most 5 records'")
-
-
-def _beside(sums: Sums, dataset: str, unit: str) -> tuple[str, ...]:
-    own = Unit.read(unit).who
-    sum_of = f"the sum per {Unit.read(own).words}"
-    return tuple(
-        f"{_charges_of(count, other)} not in {sum_of}: {_meaning(own, other)}"
-        for other, count in sums.charges(dataset).items()
-        if other != own and count
-    )
-
-
-def _charges_of(count: int, who: str) -> str:
-    whom = Unit.read(who).words
-    return f"1 charge per {whom} is" if count == 1 else f"{count} charges per {whom} are"
-
-
-def _meaning(own: str, other: str) -> str:
-    """Say what charges of another account mean for those whom one account protects."""
-    if other == RECORD:
-        return "it bounds what is spent on one record, and so nothing for somebody with many"
-    if own == RECORD:
-        return "what protects a person protects each record too, and is spent on both"
-    return "the same records are behind both"

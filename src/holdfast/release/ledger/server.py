@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
-from holdfast.release.ledger.chain import COLUMNS, Row, first_row
-from holdfast.release.ledger.table import TABLE, Table
+from holdfast.release.ledger.store import COLUMNS, TABLE, Row, Table, first_row
 
 #: What a spec calls a ledger on a server, where its address is, and how addresses begin.
 WORD, VARIABLE, ADDRESSES = "postgresql", "HOLDFAST_LEDGER", ("postgresql:", "postgres:")
@@ -69,7 +68,6 @@ class LedgerServer:
 
     @property
     def exists(self) -> bool:
-        """Whether the table is there."""
         with self._told(), self._engine.connect() as connection:
             return _is_there(connection)
 
@@ -91,7 +89,7 @@ class LedgerServer:
             if not _is_there(connection):
                 for words in SCHEMA:
                     connection.exec_driver_sql(words)
-                self._table(connection).insert(first or (first_row(""),))
+                self._table(connection).insert(first or (first_row(),))
             yield self._table(connection)
 
     def _table(self, connection: sa.Connection) -> Table:

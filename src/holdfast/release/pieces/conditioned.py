@@ -1,182 +1,98 @@
-"""Conditional noise (`given`) piece by piece: messages go up, totals come down, and all pieces are accepted together.
+"""Conditional noise (`given`) group by group: messages go up, totals come down, and all groups are accepted together.
 
-A piece tells how its roots' totals answer to slopes; the top guesses from all of them how hard each root is pulled; the
-piece makes its messages for that, and the top draws the totals of all roots from the messages of the roots. A table is
-accepted with the product of what its pieces accept (docs/theory/pieces.md, section 4); a tree that is rejected is drawn
-again as a whole, from the words of its next attempt. Where counts leave some part without messages, the hierarchy is
-drawn undivided: a refusal would tell about them.
+The pieces of a group are drawn side by side. A group tells how its roots' totals answer to tilts; the top guesses from
+all of them the tilt above each root; the group makes its messages under that, and the top draws the totals of all roots
+from what is kept of the roots. A table that the top or a group rejects is drawn again as a whole, from other words
+(docs/theory/pieces.md, section 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Array, Bools, Floats, Ints
+from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats, Ints
+from holdfast.noise import Independent
 from holdfast.randomness import Keys
-from holdfast.release.pieces.tasks import Held, Tasks
+from holdfast.release.pieces.tasks import Group, Tasks
 from holdfast.release.pieces.work import Rules, Work
 from holdfast.trees import Forest
-from holdfast.trees.joined.part import Graft, Part
-from holdfast.trees.joined.top import Top
+from holdfast.trees.circles.rows import Sums
+from holdfast.trees.parts import Open, Part, Root, Top
 
-#: How many times, at most, pieces make their messages again because the guess of the slopes at their roots was poor.
-ROUNDS = 4
-#: What pieces tell about each of their roots; None: its noise is always 0.
-Grafts = list[list[Graft | None]]
-#: Draws some pieces for totals of all roots, each tree by its attempt, and returns which roots' trees are rejected.
-#: None where messages cannot be made.
-Draw = Callable[[Ints, Ints, Ints], dict[int, Bools | None]]
+#: What a group is told to be drawn: the tilts above its roots, their noise, tests of them, and the attempt.
+Told = tuple[Floats, Ints, Sequence[Open | None], int]
 
 
-class Undivided(Exception):
-    """Messages of some part cannot be made for these counts: the hierarchy must be drawn undivided, by the same law."""
+def answers(group: Group, _: object) -> list[Root | None]:
+    """How the noise of the roots of a group answers, before messages are made."""
+    return _part(group).answers()
 
 
-# --- what a task does with a piece -----------------------------------------------------------------------------------
+def sums(group: Group, pull: Floats) -> list[Sums | None]:
+    """What the messages of the roots are made from, for the tilts above them."""
+    return _part(group, pull).sums()
 
 
-def told(held: Held, _: object) -> list[Graft | None]:
-    """How the noise of a piece's roots answers, before messages are made."""
-    return _at_roots(_part(held).told(), held.work)
+def drawn(group: Group, told: Told, secret: bytes) -> tuple[list[Ints], bool]:
+    """The values of the pieces of a group, and whether they are accepted."""
+    pull, totals, tests, attempt = told
+    noise, accepted = _part(group, pull).drawn(totals, tests, attempt, _own(group.pieces[0].work, Keys.of(secret)))
+    ends = np.cumsum([held.truth.size for held in group.pieces])[:-1]
+    return [held.truth + own for held, own in zip(group.pieces, np.split(noise, ends), strict=True)], accepted
 
 
-def grafts(held: Held, pull: Floats) -> list[Graft | None] | None:
-    """The messages of its roots, for the slopes at them; None where they cannot be made."""
-    try:
-        return _at_roots(_part(held, pull).grafts(), held.work)
-    except Refused:
-        return None
+def conditioned(work: Work, truth: Ints, starts: Ints, tasks: Tasks, secret: bytes) -> Ints:
+    """Make the top, and let the groups below be drawn; return the values of its own outputs.
 
-
-def drawn(held: Held, given: tuple[Floats, Ints, Ints], secret: bytes) -> tuple[Ints, Bools | None]:
-    """The values of a piece for slopes at its roots, their noise and attempts, and which roots are rejected.
-
-    None where messages below exact outputs cannot be made.
+    `truth` holds the true values of the top's own outputs and of the roots of all groups, which begin at `starts`.
     """
-    pull, totals, attempts = given
-    roots = held.work.piece.parents < 0
-    at_roots = _spread(roots, totals), _spread(roots, attempts)
-    try:
-        noise, rejected = _part(held, pull).drawn(*at_roots, _own(held.work, Keys.of(secret)))
-    except Refused:
-        return held.truth, None
-    return held.truth + noise, rejected[roots]
+    groups = range(starts.size - 1)
+    heads = tasks.grouped(answers, dict.fromkeys(groups))
+    below = [root for number in groups for root in heads[number]]
+    assert work.drawn is not None
+    forest = Forest(work.piece.parents, work.drawn.exact)
+    top = Top.above(forest, work.law, *_noise_bounds(work.drawn, truth), below)
+    roots = [slice(*ends) for ends in pairwise(starts.tolist())]
+    pull = top.pulls
+    made = tasks.grouped(sums, {number: pull[own] for number, own in enumerate(roots)})
+    top = replace(top, sums=[each for number in groups for each in made[number]])
+
+    def ask(attempt: int, totals: Ints, tests: Sequence[Open | None]) -> bool:
+        told = {number: (pull[own], totals[own], tests[own], attempt) for number, own in enumerate(roots)}
+        return all(tasks.noted(partial(drawn, secret=secret), told).values())
+
+    noise = top.together(ask, _own(work, Keys.of(secret)))
+    return np.asarray((truth + noise)[: work.piece.own])
 
 
 def _own(work: Work, keys: Keys) -> Keys:
-    """The keys of a piece."""
+    """The keys of a group by its first piece, and of the top."""
     return Keys.drawn_from(keys.at("noise", work.piece.node, work.piece.first))
 
 
-def _part(held: Held, pull: Floats | None = None) -> Part:
-    work, rules = held.work, _rules(held.work)
-    roots = work.piece.parents < 0
-    slopes = np.zeros(roots.size) if pull is None else _spread(roots, pull)
-    bounds = _noise_bounds(rules, held.truth)
-    return Part(Forest(work.piece.parents, rules.exact), work.law, *bounds, workers=1, pull=slopes)
-
-
-def _rules(work: Work) -> Rules:
-    assert work.drawn is not None
-    return work.drawn
+def _part(group: Group, pull: Floats | None = None) -> Part:
+    """The law of the noise of a group, its pieces side by side."""
+    works = [held.work for held in group.pieces]
+    begins = np.cumsum([0, *(work.piece.parents.size for work in works)]).tolist()
+    parents = np.concatenate(
+        [np.where(work.piece.parents < 0, -1, work.piece.parents + at) for work, at in zip(works, begins, strict=False)]
+    )
+    rules = [work.drawn for work in works if work.drawn is not None]
+    ends = [_noise_bounds(each, held.truth) for each, held in zip(rules, group.pieces, strict=True)]
+    low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
+    laws = list(dict.fromkeys(law for work in works for law in work.law.laws))
+    which = [np.array([laws.index(law) for law in work.law.laws])[work.law.complete] for work in works]
+    law = Independent(tuple(laws), np.concatenate(which).astype(np.int32), parents.size)
+    return Part.of(Forest(parents, np.concatenate([each.exact for each in rules])), law, low, high, pull=pull)
 
 
 def _noise_bounds(rules: Rules, truth: Ints) -> tuple[Ints, Ints]:
     """Bounds on the noise of each output: those on its value minus the truth; ∓2**62 where there is none."""
     low = np.where(rules.low > -LARGEST, rules.low - truth, -LARGEST)
     return low, np.where(rules.high < LARGEST, rules.high - truth, LARGEST)
-
-
-def _spread(roots: Bools, values: Array) -> Array:
-    """Values of roots as values of all outputs."""
-    result: Array = np.zeros(roots.size, dtype=values.dtype)
-    result[roots] = values
-    return result
-
-
-def _at_roots(found: dict[int, Graft], work: Work) -> list[Graft | None]:
-    return [found.get(root) for root in np.flatnonzero(work.piece.parents < 0).tolist()]
-
-
-# --- what is done above the cut --------------------------------------------------------------------------------------
-
-
-def conditioned(work: Work, truth: Ints, by: int, tasks: Tasks, secret: bytes) -> Ints:
-    """Make the top, and let the pieces below, of `by` roots each, be drawn; return the values of its own outputs.
-
-    `truth` holds the true values of the top's own outputs and of the roots of all pieces. Undivided is raised where
-    counts and public things leave no other way; no random word decides it.
-    """
-    heads = tasks.asked(told)
-    top, pull = _fitted(work, truth, [heads[number] for number in sorted(heads)], tasks)
-    if not top.possible:
-        raise Undivided
-    slopes = pull.reshape(-1, by)
-
-    def draw(some: Ints, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
-        sums, tries = totals.reshape(-1, by), attempts.reshape(-1, by)
-        return tasks.noted(partial(drawn, secret=secret), {i: (slopes[i], sums[i], tries[i]) for i in some.tolist()})
-
-    noise = accepted(top, slice(work.piece.own, truth.size), by, draw, _own(work, Keys.of(secret)))
-    return np.asarray(truth[: work.piece.own] + noise)
-
-
-def accepted(top: Top, below: slice, by: int, draw: Draw, keys: Keys) -> Ints:
-    """Draw all trees until each is accepted by the top and all its pieces; return the noise of the top's own outputs.
-
-    A tree that is rejected is drawn again, in the top and in the pieces that it reaches, from the words of the next
-    attempt. `below` are the places of the roots of all pieces in the top.
-    """
-    attempt = 0
-    noise, tree, rejected = top.drawn(attempt, keys)
-    attempts = np.zeros(below.stop - below.start, dtype=np.int64)
-    redone = np.ones(tree.size, dtype=np.bool_)  # everything is drawn a first time
-    while True:
-        while rejected:  # by the top alone: the pieces need not be asked
-            attempt += 1
-            again, _, still = top.drawn(attempt, keys)
-            now = np.isin(tree, list(rejected))
-            noise[now], attempts[now[below]], redone[now] = again[now], attempt, True
-            rejected &= still
-        some = np.unique(np.flatnonzero(redone[below]) // by)
-        refused = draw(some, noise[below], attempts)
-        at: list[int] = []
-        for number, roots in refused.items():
-            if roots is None:
-                raise Undivided
-            at += [number * by + i for i in np.flatnonzero(roots).tolist()]
-        rejected = set(tree[below][at].tolist())
-        if not rejected:
-            return noise[: below.start]
-        redone[:] = False
-
-
-def _fitted(work: Work, truth: Ints, below: Grafts, tasks: Tasks) -> tuple[Top, Floats]:
-    """The top with messages of all roots whose windows fit, and the slopes for which they were made."""
-    by, rules = len(below[0]), _rules(work)
-    forest, bounds = Forest(work.piece.parents, rules.exact), _noise_bounds(rules, truth)
-    pull = np.zeros(len(below) * by)
-    top = Top.of(forest, work.law, *bounds, tuple(each for part in below for each in part))
-    for _ in range(1 + ROUNDS):
-        slope, lacks = top.pulls
-        known = np.array([each is not None for part in below for each in part])
-        lacking = np.zeros(known.size, dtype=np.bool_)
-        lacking[known] = lacks
-        some = np.unique(np.flatnonzero(lacking) // by)
-        if not some.size:
-            break
-        wanted = np.zeros(known.size)
-        wanted[known] = slope
-        again = np.isin(np.arange(known.size) // by, some)
-        pull[again] = wanted[again]
-        slopes = pull.reshape(-1, by)
-        for number, found in tasks.asked(grafts, {i: slopes[i] for i in some.tolist()}).items():
-            if found is None:
-                raise Undivided
-            below[number] = list(found)
-        top = Top.of(forest, work.law, *bounds, tuple(each for part in below for each in part))
-    return top, pull

@@ -1,14 +1,16 @@
 """Where a hierarchy is cut into a top and subtrees: by its public shape alone.
 
 The cut decides which random words make which noise, so it depends on nothing else: not on how many processes draw, and
-not on the data. Subtrees that follow each other are groups, which travel and are written together; these decide nothing
-but which rows stand in which file.
+not on the data. Subtrees that follow each other are groups, which travel, are conditioned and are written together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +114,10 @@ class Cut:
         sizes = self._sizes
         stretch = (np.cumsum(sizes) - sizes) // GROUPED
         return np.append(np.flatnonzero(np.diff(stretch, prepend=-1)), sizes.size)
+
+    def by_group(self, each: Sequence[Any]) -> dict[int, Sequence[Any]]:
+        """Something of each piece, by the numbers of groups."""
+        return {number: each[first:behind] for number, (first, behind) in enumerate(pairwise(self.groups.tolist()))}
 
     def owners(self) -> npt.NDArray[np.int32]:
         """For every node the number of the one of `nodes` at or above it, or TOP."""

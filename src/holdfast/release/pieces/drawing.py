@@ -24,7 +24,7 @@ from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.making import decided
 from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Written, write, write_part
 from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
-from holdfast.release.pieces.tasks import Group, Tasks, by_group
+from holdfast.release.pieces.tasks import Group, Tasks
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame
 from holdfast.release.spec.spec import ENGINES
@@ -101,7 +101,7 @@ def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Fo
     with hand(pieces.groups(cells, sheets.sheet, estimated=estimated), starts) as there:
         work = pieces.work(pieces.cut.top(), estimated=estimated)
         done = decided(pieces, work, cells, there, secret)
-        told = {group: (group + 1, each) for group, each in by_group(done.told, starts).items()}
+        told = {group: (group + 1, each) for group, each in pieces.cut.by_group(done.told).items()}
         parts: dict[int, Written] = there.grouped(partial(write, coins=done.coins, folder=folder), told)
     roots = np.concatenate([parts[group].roots for group in range(len(starts))])
     public = sheets.sheet(work.piece.outputs[: work.piece.own], TOP, TOP + 1)

@@ -12,8 +12,8 @@ from holdfast.arrays import Array, Ints, Words
 from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces import linear, nearest, passes
-from holdfast.release.pieces.conditioned import Undivided, conditioned
-from holdfast.release.pieces.tasks import Held, Here, Tasks
+from holdfast.release.pieces.conditioned import conditioned
+from holdfast.release.pieces.tasks import Group, Held, Here, Tasks, by_piece
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.pieces.work import Work, coins_of, measured
 
@@ -32,7 +32,7 @@ class Decided:
 
     top: Held
     made: Finished
-    told: dict[int, tuple[Any, Any]]
+    told: list[tuple[Any, Any]]
     coins: Words
 
 
@@ -49,25 +49,17 @@ def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, Above]:
     return noisy, above(replace(held, noisy=noisy))
 
 
+def measure_all(group: Group, _: object, secret: bytes) -> tuple[list[Ints], list[Above]]:
+    """The same of all pieces of a group."""
+    made = by_piece(partial(measure, secret=secret))(group, None)
+    return [noisy for noisy, _ in made], [told for _, told in made]
+
+
 def above(held: Held, _: object = None) -> Above:
     """What a piece tells of its noisy values."""
     work = held.work
     head = passes.ascend(held) if work.way in ("topdown", "bluedown") else None
     return Above(head, None if work.linear is None else linear.ascend(held))
-
-
-def at_once(pieces: Pieces, cells: Ints, secret: bytes) -> Ints:
-    """Conditional noise drawn undivided, from words of its own, where counts leave a piece without messages.
-
-    The law is the same; that it is drawn here says something of the counts only to those who measure time or memory.
-    """
-    mechanism = replace(pieces.mechanism, moves=())
-    return np.asarray(mechanism.simulate(mechanism.query.answer(cells), 1, Keys.of(secret).at("at once"))[0])
-
-
-def placed(_: Held, values: Ints) -> tuple[Ints, None]:
-    """Noisy values of a piece that were drawn elsewhere."""
-    return values, None
 
 
 def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
@@ -85,35 +77,32 @@ def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
 def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes) -> Decided:
     """Let all pieces be measured or conditioned, and decide everything above the cut."""
     by, own, coins = pieces.cut.width, work.piece.own, coins_of(Keys.of(secret))
+    groups: dict[int, None] = dict.fromkeys(range(pieces.cut.groups.size - 1))
     counted = np.concatenate(pieces.cut.above(cells))
     truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
     if work.drawn is not None:
-        try:
-            noisy = conditioned(work, truth, by, tasks, secret)
-        except Undivided:
-            whole = at_once(pieces, cells, secret)
-            noisy = whole[work.piece.outputs[:own]]
-            tasks.noted(placed, {i: whole[pieces.cut.piece(i).outputs] for i in pieces.numbers})
-        below = tasks.asked(above) if work.linear is not None else {}
+        noisy = conditioned(work, truth, pieces.cut.groups * by, tasks, secret)
+        told = tasks.grouped(by_piece(above), groups) if work.linear is not None else {}
     else:
-        below = tasks.noted(partial(measure, secret=secret))
+        told = tasks.noted(partial(measure_all, secret=secret), groups)
         noisy = measured(work, truth[:own], Keys.of(secret))
+    below: list[Above] = [each for group in sorted(told) for each in told[group]]
     values: Ints = noisy
     totals: Any = [None] * pieces.cut.count
     if work.way in ("topdown", "bluedown"):
-        values = passes.decide(work, truth, noisy, [below[number].head for number in pieces.numbers], coins)
+        values = passes.decide(work, truth, noisy, [each.head for each in below if each.head], coins)
         totals = values[own:].reshape(-1, by)
     elif work.way == "nearest":
-        values = nearest.decide(work, truth, noisy, by, tasks, coins)
+        values = nearest.decide(work, truth, noisy, (by, pieces.cut.groups), tasks, coins)
         totals = values[own:].reshape(-1, by)
     centre: Array = noisy
     estimates: Any = [None] * pieces.cut.count
     if work.linear is not None:
-        centre = linear.decide(work, truth, noisy, [below[number].estimated for number in pieces.numbers])
+        centre = linear.decide(work, truth, noisy, [each.estimated for each in below if each.estimated])
         estimates = centre[own:].reshape(-1, by)
     made = Finished(values[:own], noisy, centre[:own])
     top = Held(work, counted, noisy)
-    return Decided(top, made, dict(enumerate(zip(totals, estimates, strict=True))), coins)
+    return Decided(top, made, list(zip(totals, estimates, strict=True)), coins)
 
 
 def in_one_process(pieces: Pieces, cells: Ints, secret: bytes) -> tuple[Ints, Ints]:
@@ -128,7 +117,8 @@ def gathered(pieces: Pieces, cells: Ints, tasks: Tasks, secret: bytes) -> tuple[
     values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
     at = work.piece.outputs[: work.piece.own]
     values[at], noisy[at] = done.made.values, done.made.noisy
-    for number, found in tasks.asked(partial(finished, coins=done.coins), done.told).items():
+    made = tasks.grouped(by_piece(partial(finished, coins=done.coins)), pieces.cut.by_group(done.told))
+    for number, each in enumerate(each for group in sorted(made) for each in made[group]):
         at = pieces.cut.piece(number).outputs
-        values[at], noisy[at] = found.values, found.noisy
+        values[at], noisy[at] = each.values, each.noisy
     return values, noisy

@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints, Words
-from holdfast.release.pieces.tasks import Held, Tasks
+from holdfast.release.pieces.tasks import Held, Tasks, by_piece
 from holdfast.release.pieces.work import Work
 from holdfast.trees.nearest.joined import Told, covered, joined, told
 from holdfast.trees.nearest.nearest import TOO_FAR, Nearest
@@ -33,16 +33,27 @@ def ascend(held: Held, asked: tuple[Floats, int, int], coins: Words) -> list[Tol
     return told(_nearest(held.work, rules.exact), held.noisy, bounds, price, _coin(coins), (units, most))
 
 
-def decide(work: Work, truth: Ints, noisy: Ints, by: int, tasks: Tasks, coins: Words) -> Ints:
-    """Make the top: its values, and behind them the final values of the roots of all pieces, piece by piece."""
+def decide(work: Work, truth: Ints, noisy: Ints, shape: tuple[int, Ints], tasks: Tasks, coins: Words) -> Ints:
+    """Make the top: its values, and behind them the final values of the roots of all pieces, piece by piece.
+
+    `shape`: how many roots a piece has, and the first piece of each group and the end of the last.
+    """
+    by, groups = shape
     roots = truth.size - work.piece.own
     top, bounds = _nearest(work, work.rules.exact), work.rules.bounds(truth)
-    price, below, some = np.zeros(roots), list[Told | None]([None] * roots), np.arange(roots // by)
+    price, below, some = np.zeros(roots), list[Told | None]([None] * roots), np.arange(groups.size - 1)
+    group_of = np.repeat(some, np.diff(groups * by))
     widened = 0
     for turn in range(ROUNDS):
-        asked = {i: (price[i * by : i * by + by], UNITS << widened, MOST << widened) for i in some.tolist()}
-        for number, found in tasks.asked(partial(ascend, coins=coins), asked).items():
-            below[number * by : number * by + by] = found
+        asked = {
+            group: [
+                (price[i * by : i * by + by], UNITS << widened, MOST << widened)
+                for i in range(groups[group], groups[group + 1])
+            ]
+            for group in some.tolist()
+        }
+        for group, answers in tasks.grouped(by_piece(partial(ascend, coins=coins)), asked).items():
+            below[groups[group] * by : groups[group + 1] * by] = [each for piece in answers for each in piece]
         known = [each for each in below if each is not None]
         values, wanted = joined(top, noisy, bounds, known, _coin(coins), UNITS << widened)
         if values is not None:
@@ -50,8 +61,8 @@ def decide(work: Work, truth: Ints, noisy: Ints, by: int, tasks: Tasks, coins: W
         lacking = np.flatnonzero(~covered(known, wanted))
         if not lacking.size or turn >= FIRM:  # all look where they should, and not far enough
             widened = min(widened + 1, WIDENINGS)
-        some = np.unique(lacking // by) if lacking.size else np.arange(roots // by)
-        again = np.isin(np.arange(roots) // by, some)
+        some = np.unique(group_of[lacking]) if lacking.size else np.arange(groups.size - 1)
+        again = np.isin(group_of, some)
         price[again] = wanted[again]
     raise Refused(TOO_FAR)
 

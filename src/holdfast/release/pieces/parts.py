@@ -20,17 +20,17 @@ import numpy as np
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.compiler import together
 from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.release.certificate.sums import first_unequal, totals
 from holdfast.release.pieces.making import Finished, finished
-from holdfast.release.pieces.tasks import Group, Held
+from holdfast.release.pieces.tasks import Group, Held, by_piece
+from holdfast.release.storage.engine import session
 from holdfast.release.storage.files import sha256_of
-from holdfast.release.storage.parts import ROW, part_names
-from holdfast.release.storage.reading import session
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
+    ROW,
     Columns,
     other_entries,
+    part_names,
     read_csv,
     read_parquet,
     write_csv,
@@ -132,9 +132,9 @@ class Drawn(NamedTuple):
 def write(group: Group, told: Any, coins: Any, folder: Folder) -> Written:
     """Finish pieces and write them as a part; `told` is its number and what each piece is told to be finished."""
     part, rest = told
-    made = group.asked(lambda held, each: Drawn.of(held, finished(held, each, coins)), rest)
+    made = by_piece(lambda held, each: Drawn.of(held, finished(held, each, coins)))(group, rest)
     with together(group.figures):
-        drawn = Drawn.joined([made[number] for number in sorted(made)])
+        drawn = Drawn.joined(made)
         return write_part(group.sheet(), drawn, folder, part, drawn.made.values[:0])
 
 
@@ -181,9 +181,9 @@ def _wrong(sheet: Sheet, drawn: Drawn, table: Mapping[str, Any], found: Columns,
     if (sheet.sums @ every[:own] != every[own:]).any():
         yield "a row of a part is not the sum that its name says"
     inner = np.flatnonzero(np.bincount(parents[parents >= 0], minlength=values.size))
-    children = np.flatnonzero(parents >= 0)
-    sums, sizes = totals(values[children], parents[children], values.size)
-    if first_unequal(values[inner], sums[inner], sizes[inner]) is not None:
+    children, sums = np.flatnonzero(parents >= 0), np.zeros(values.size, dtype=object)  # whose sums are exact
+    np.add.at(sums, parents[children], values[children].astype(object))
+    if (values[inner] != sums[inner]).any():
         yield "a row of a part is not the sum of the rows below it"
     if ((values[:own] < drawn.low[:own]) | (values[:own] > drawn.high[:own])).any():
         yield "a row of a part is out of its bounds, or not the exact figure"

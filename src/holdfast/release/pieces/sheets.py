@@ -13,11 +13,11 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mechanism.published.error_bars import certain
 from holdfast.mechanism.published.linear import measured_deviations, sum_reach
-from holdfast.release.certificate.certificate import CONFIDENCE
+from holdfast.release.facts.table import CONFIDENCE
 from holdfast.release.job.table import Table
 from holdfast.release.pieces.parts import Sheet
 from holdfast.release.pieces.whole import Pieces
-from holdfast.release.storage.parts import ROW
+from holdfast.release.storage.tables import ROW
 from holdfast.release.table.public import label_columns
 
 NO_TOTALS = (

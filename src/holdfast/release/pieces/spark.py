@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.arguments import Refused
-from holdfast.release.pieces.tasks import Asked, Group, Grouped, Held, Noted, by_group, packed, unpacked
+from holdfast.release.pieces.tasks import Group, Grouped, Held, Noted, packed, unpacked
 from holdfast.release.records.spark import told as telling
 
 #: The columns of a group of pieces in the cluster, the first of them numbers, and of what it is told or tells.
@@ -53,27 +53,18 @@ class There:
     where: dict[int, int]
     kept: ExitStack = field(default_factory=ExitStack)
 
-    def asked(self, what: Asked, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
-        """Do something with pieces, and return what each tells."""
-        some = by_group(told, self.first)
-        found = self._told(lambda group, each: group.asked(what, each), some, COLUMNS[:-1])
-        return {number: each for own in found.values() for number, each in own.items()}
-
-    def noted(self, what: Noted, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
-        """Draw noisy values, which stay with their pieces, and return what each tells besides."""
-        asked = self._with(by_group(told, self.first), COLUMNS)
+    def noted(self, what: Noted, told: Mapping[int, Any]) -> dict[int, Any]:
+        """Draw noisy values of groups, which stay with their pieces, and return what each tells besides."""
+        asked = self._with(told)
         made = self._keep(asked.mapInArrow(noting(what), f"{KEPT}, told binary"))
         found = _collected(made.select("part", "told"))
         self.frames.append(made.drop("told"))
         self.where.update(dict.fromkeys(found, len(self.frames) - 1))
-        return {number: each for own in found.values() for number, each in own.items()}
+        return found
 
     def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
         """Do something with groups, each by its number, and return what each tells."""
-        return self._told(what, told, COLUMNS)
-
-    def _told(self, what: Grouped, told: Mapping[int, Any], columns: tuple[str, ...]) -> dict[int, Any]:
-        return _collected(self._with(told, columns).mapInArrow(telling_of(what), TOLD))
+        return _collected(self._with(told).mapInArrow(telling_of(what), TOLD))
 
     def _keep(self, frame: Any) -> Any:
         """Keep what a frame holds in the cluster, until all is done."""
@@ -81,7 +72,7 @@ class There:
         self.kept.callback(frame.unpersist)
         return frame
 
-    def _with(self, told: Mapping[int, Any], columns: tuple[str, ...]) -> Any:
+    def _with(self, told: Mapping[int, Any]) -> Any:
         """Groups with what they are told; nothing is shuffled."""
         rows = _table({"part": list(told), "told": [packed(each) for each in told.values()]})
         with _rows_at_once(self.session, str(TOLD_AT_ONCE)):
@@ -92,7 +83,7 @@ class There:
             if own:
                 some = frame if len(own) == len(self.first) else frame.filter(frame["part"].isin(own))
                 whole = some if whole is None else whole.unionByName(some)
-        return whole.select(*columns).join(asked, "part")
+        return whole.select(*COLUMNS).join(asked, "part")
 
 
 @contextmanager

@@ -13,16 +13,14 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.moving import moved
 from holdfast.mechanism.published.linear import input_is_free, known_errors
 from holdfast.mechanism.source import Conditioned, Plain
 from holdfast.noise.spread import Spread
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.ways import hierarchy
-from holdfast.randomness import Keys
 from holdfast.release.pieces.cut import Cut, Piece
 from holdfast.release.pieces.tasks import Group, Held
-from holdfast.release.pieces.work import Rules, Way, Work, coins_of, measured
+from holdfast.release.pieces.work import Rules, Way, Work
 
 NOT_IN_PIECES = (
     "a hierarchy is drawn in pieces only where whole noise is conditioned or moved to whole numbers by squares: write "
@@ -38,11 +36,11 @@ UNMEASURED = (
 WAYS: dict[Any, Way] = {topdown: "topdown", bluedown: "bluedown", hierarchy: "nearest"}
 #: About how often tasks go over the pieces, the last time to write them; the nearest table asks as often as it must.
 PASSES: dict[Way, int] = {"given": 4, "topdown": 2, "bluedown": 2, "nearest": 6}
-#: Memory of a task before it has pieces, and for every figure of a group of them, moved or conditioned; bytes that
+#: Memory of a task before it has pieces, and for every figure of a group of them; bytes that
 #: travel for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
 #: (benchmarks/README.md).
-TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 420 << 20, 1_000, 1_200
-FIGURE_SENT, ROOT_SENT = 8, 8 << 10
+TASK_BYTES, FIGURE_BYTES = 420 << 20, 1_000
+FIGURE_SENT, ROOT_SENT = 12, 16 << 10
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class Pieces:
 
     def work(self, piece: Piece, *, estimated: bool = False) -> Work:
         """Gather what is public about a piece; `estimated`: and what its intervals stand around."""
-        at, law = piece.outputs, self.mechanism.base.law.at(piece.outputs[: piece.own])
+        at, law = piece.outputs, self.mechanism.base.law.at(piece.outputs)
         drawn = None if self._drawn is None else self._drawn.at(at)
         rules = drawn if self._moved is None else self._moved.at(at)
         assert rules is not None
@@ -172,12 +170,12 @@ class Pieces:
     def share(self) -> Share:
         """What the tasks of a cluster do and need, by public things alone."""
         level = self.cut.tree.levels[self.cut.depth]
-        sent, each, passes = self.mechanism.query.n * FIGURE_SENT, MOVED_BYTES, PASSES[self.way]
+        sent, passes = self.mechanism.query.n * FIGURE_SENT, PASSES[self.way]
         if self.conditions:
-            sent, each = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES
+            sent += ROOT_SENT * self.cut.nodes.size * self.cut.by
             passes += 0 if self.way == "given" else PASSES["given"]
         tasks = self.cut.groups.size - 1
-        return Share(level, len(self.numbers), tasks, passes, TASK_BYTES + each * self.cut.largest_group, sent)
+        return Share(level, len(self.numbers), tasks, passes, TASK_BYTES + FIGURE_BYTES * self.cut.largest_group, sent)
 
     @property
     def numbers(self) -> range:
@@ -214,15 +212,3 @@ def _conditions(mechanism: Mechanism) -> bool:
 def _leaves_known(forest: Any, spreads: Floats, exact: Bools) -> bool:
     """Whether every leaf is measured or exact."""
     return bool((np.isfinite(spreads) | exact)[forest.is_leaf].all())
-
-
-def undivided(pieces: Pieces, cells: Ints, secret: bytes, noisy: Ints | None = None) -> tuple[Ints, Ints]:
-    """Make the same table by moving all noisy values at once: its values and the noisy ones, drawn unless given."""
-    mechanism, keys = pieces.mechanism, Keys.of(secret)
-    truth = mechanism.query.answer(cells)
-    if noisy is None:
-        noisy = np.empty(mechanism.query.n, dtype=np.int64)
-        for piece in (pieces.cut.top(), *map(pieces.cut.piece, pieces.numbers)):
-            at = piece.outputs[: piece.own]
-            noisy[at] = measured(pieces.work(piece), truth[at], keys)
-    return moved(mechanism.moves, noisy[None].copy(), truth, coins_of(keys))[0], noisy

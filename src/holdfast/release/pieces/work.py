@@ -47,7 +47,7 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A piece, the law of the noise of its own outputs, what holds in the end, and what the noise is conditioned on.
+    """A piece, the law of the noise of its outputs, what holds in the end, and what the noise is conditioned on.
 
     `drawn` is None where noise is independent. `linear`: what holds in the estimate that intervals stand around, where
     they do.
@@ -68,8 +68,9 @@ def alike(values: Array) -> Array:
 
 def measured(work: Work, truth: Ints, keys: Keys) -> Ints:
     """The true values of a piece's own outputs with independent noise; 0 where nothing is measured."""
-    noise = work.law.measured_draw(1, keys.at("noise", work.piece.node, work.piece.first))[0]
-    return np.asarray(noise + truth * np.isfinite(work.law.variances))
+    law = work.law.at(np.arange(work.piece.own))
+    noise = law.measured_draw(1, keys.at("noise", work.piece.node, work.piece.first))[0]
+    return np.asarray(noise + truth * np.isfinite(law.variances))
 
 
 def coins_of(keys: Keys) -> Words:

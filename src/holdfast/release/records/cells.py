@@ -6,7 +6,10 @@ the public ones or the cell is impossible, and counts only if every table has a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +17,10 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.table.laid import LaidTable
+from holdfast.arrays import Ints
+from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.release.storage.engine import as_person
+from holdfast.release.table.laid import Laid, LaidTable
 
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
@@ -37,7 +43,6 @@ def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
 
 
 def size_of(table: LaidTable) -> int:
-    """The number of cells."""
     return int(np.prod([key.size for key in table.layout.keys], dtype=np.int64))
 
 
@@ -185,3 +190,143 @@ def _foreign(table: LaidTable) -> int:
         cell = cell * key.size + key.outside
     impossible = table.holding.impossible
     return OUTSIDE if impossible is not None and impossible[cell] else cell
+
+
+# --- Households one by one, before linked tables are counted: every one has its rows in one place and keeps the ties
+# The statement is about households of this kind; one that is not is refused, and nothing is cut. A refusal never says
+# which household it is about, or how many there are.
+
+#: What can be wrong with a household but for the ties, and what to do.
+REMEDIES = {
+    "has no name": "give every record its household",
+    "has records in two places": "give every household one place",
+    "has more records than max_records, or than most of a linked table": "raise the limit",
+}
+
+
+def refuse_households(engine: duckdb.DuckDBPyConnection, flat: Laid, table: LaidTable) -> None:
+    """Refuse a household in two places, with more rows than it may have, or that breaks a tie; and records of none."""
+    found, at = faults(engine, flat, table), flat.spec.at["privacy"]["unit"]
+    for words, households in found.items():
+        if households:
+            place = at if words in REMEDIES else table.layout.at["ties"]
+            remedy = REMEDIES.get(words, "correct the data, or the tie")
+            raise place.refuse(f"some household {words}: {remedy}; holdfast check shows how many")
+
+
+def faults(engine: duckdb.DuckDBPyConnection, flat: Laid, table: LaidTable) -> dict[str, int]:
+    """Return how many households have each fault, in words: confidential, for the curator's eyes alone."""
+    query, unit = table.layout.query, flat.spec.privacy.unit
+    assert isinstance(query, LinkedCounts)
+    assert unit is not None
+    household = f"t{len(columns_of(flat.tables))}"
+    named = as_person(household, "VARCHAR")
+    records = addressed(engine, flat.tables, household)
+    joins, sums = [], [f"count(DISTINCT cell0 // {_inside(flat.tables[0])})", "sum(n)"]
+    for number, (part, ties) in enumerate(zip(flat.tables, query.ties, strict=True)):
+        weights = {"rows": np.ones(ties.shape[1], np.int64)} | {f"tie{t}": tie for t, tie in enumerate(ties)}
+        spread = {name: _each(part, each) for name, each in weights.items()}
+        engine.register(f"tied_{number}", spread | {"inside": np.arange(_inside(part))})
+        joins.append(f"LEFT JOIN tied_{number} ON tied_{number}.inside = cell{number} % {_inside(part)}")
+        sums.append(f"sum(n * tied_{number}.rows)")
+    numbers = range(len(flat.tables))
+    sums += [" + ".join(f"sum(n * tied_{number}.tie{t})" for number in numbers) for t in range(len(query.ties[0]))]
+    listed = ", ".join(f"({words})::BIGINT AS s{i}" for i, words in enumerate(sums))
+    fitting = " AND ".join(f"cell{number} >= 0" for number in range(len(flat.tables)))
+    grouped = (
+        f"SELECT {named} IS NULL AS nobody, {listed} FROM ({records}) {' '.join(joins)} WHERE {fitting} "
+        f"GROUP BY {named}"
+    )
+    limits = [1, unit.max_records, *query.most]
+    over = [f"s{i} > {limit}" for i, limit in enumerate(limits)]
+    broken = [f"s{i} <> 0" for i in range(len(limits), len(sums))]
+    asked = ["nobody", over[0], " OR ".join(over[1:]), *broken]
+    counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in asked)
+    told = [*REMEDIES, *(f"breaks tie {t + 1}" for t in range(len(broken)))]
+    (row,) = engine.execute(f"SELECT {counts} FROM ({grouped})").fetchall()
+    return dict(zip(told, row, strict=True))
+
+
+def of_linked(flat: Laid, cells: list[npt.NDArray[np.int64]]) -> dict[str, Ints]:
+    """Return the cells of every linked table without the records that it does not count."""
+    found = {}
+    for part, counted in zip(flat.tables, cells, strict=True):
+        chosen = part.layout.counted
+        assert chosen is not None
+        found[part.name] = counted.reshape(-1, chosen.size)[:, chosen].sum(axis=1)
+    return found
+
+
+def _inside(part: LaidTable) -> int:
+    """The number of cells of one place, those by which records are chosen included."""
+    return int(np.prod([key.size for key in part.layout.keys[1:]], dtype=np.int64))
+
+
+def _each(part: LaidTable, weights: Ints) -> Ints:
+    """Return weights of the cells for every choice of records; 0 where a record is not counted."""
+    chosen = part.layout.counted
+    assert chosen is not None
+    return np.outer(weights, chosen).ravel().astype(np.int64)
+
+
+# --- the public name that a value outside the domain was most likely meant to be, and in what the two differ ---------
+
+#: Domains of so many names or fewer are also searched for similar spellings.
+MOST_COMPARED = 5_000
+
+
+def _case(text: str) -> str:
+    return text.casefold()
+
+
+def _spaces(text: str) -> str:
+    return "".join(text.split())
+
+
+def _zeros(text: str) -> str:
+    """Whole numbers without the zeros before them, and without a fraction of zeros behind them."""
+    whole, _, fraction = text.partition(".")
+    return (whole.lstrip("0") or "0") if whole.isdigit() and not fraction.strip("0") else text
+
+
+def _encoding(text: str) -> str:
+    """Undo what happens where UTF-8 is read as another encoding, and write every letter in one way."""
+    for wrong in ("cp1252", "latin-1"):
+        with suppress(UnicodeError):
+            text = text.encode(wrong).decode("utf-8")
+            break
+    return unicodedata.normalize("NFKC", text)
+
+
+def _accents(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text)
+    return "".join(each for each in plain if not unicodedata.combining(each))
+
+
+def _all(text: str) -> str:
+    return _zeros(_spaces(_case(_accents(_encoding(text)))))
+
+
+#: What two names may differ in, the least first, and how a name is written where that does not matter.
+DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("upper and lower case", _case),
+    ("spaces", _spaces),
+    ("leading zeros", _zeros),
+    ("encoding", _encoding),
+    ("accents", _accents),
+    ("case, spaces, zeros, encoding and accents", _all),
+)
+
+
+def nearest(value: str, names: Sequence[str]) -> tuple[str, str] | None:
+    """Return the name meant and what it differs in, or nothing where no single name is near."""
+    for what, plain in DIFFERENCES:
+        wanted = plain(value)
+        found = {name for name in names if plain(name) == wanted}
+        if len(found) == 1:
+            return found.pop(), what
+    if len(names) <= MOST_COMPARED:
+        similar = difflib.get_close_matches(value, names, n=1)
+        if similar:
+            return similar[0], "spelling"
+    return None

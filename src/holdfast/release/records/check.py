@@ -12,13 +12,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, foreign
-from holdfast.release.records.households import faults
-from holdfast.release.records.nearest import nearest
-from holdfast.release.records.opening import opened
+from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, faults, foreign, nearest
 from holdfast.release.records.source import Asked
-from holdfast.release.records.tabulate import asked_of, cells_of, distinct_values, violated
+from holdfast.release.records.tabulate import asked_of, cells_of, distinct_values, opened, violated
 from holdfast.release.spec.sections import Handling
+from holdfast.release.storage.engine import as_person
 from holdfast.release.table.laid import Laid, LaidTable
 
 HEADING = "For the curator's eyes: exact and not protected; do not publish or keep it"
@@ -89,7 +87,6 @@ class Check:
     households: dict[str, int]
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values."""
         found = {name: getattr(self, name) for name in ("title", "records", "kept", "nulls")}
         tables = [{**vars(table), "foreign": [vars(each) for each in table.foreign]} for table in self.tables]
         persons = None if self.persons is None else vars(self.persons)
@@ -200,16 +197,22 @@ def _table(
                 near = nearest(" / ".join(value), names) or (None, None)
                 strange.append(Foreign(columns, tuple(value), int(records), *near))
     labels, exact = table.layout.query.labels, 0
-    answer = table.layout.query.answer(cells) if table.holding.account["exact"] else np.zeros(0)
-    for figure in table.holding.account["exact"]:
-        for position, rows in enumerate(figure["rows"]):
+    answer = table.layout.query.answer(cells) if table.holding.holds.exact else np.zeros(0)
+    for figure in table.holding.holds.exact:
+        for rows in figure.rows:
             exact += 1
             if len(figures) < SHOWN:
-                name = str(labels[rows[0]]) if len(rows) == 1 else f"{figure['figure']} [{position + 1}]"
+                name = str(labels[rows[0]]) if len(rows) == 1 else _in_common(table, figure.figure, rows)
                 figures[name] = int(answer[rows].sum())
     broken = violated(table, cells)
     fitting, missing, outside = numbers
     return CheckedTable(table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken)
+
+
+def _in_common(table: LaidTable, figure: str, rows: Sequence[int]) -> str:
+    texts = (column[rows].tolist() for name, column in table.layout.columns.items() if name != "level")
+    shared = [str(values[0]) for values in texts if values[0] is not None and len(set(values)) == 1]
+    return f"{figure}: {' / '.join(shared)}" if shared else figure
 
 
 def _persons(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> Persons | None:
@@ -221,7 +224,8 @@ def _persons(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> Perso
         most = limit.max_records
         sums = "count(*) FILTER (WHERE n > {0}), sum(n - {0}) FILTER (WHERE n > {0})"
         several, above = sums.format(1).split(", ")[0], sums.format(most)
-        alike = f"SELECT t0, sum(n) AS n FROM {records.counted(Asked((limit.column,)))} GROUP BY 1"
+        person = as_person("t0", "VARCHAR")
+        alike = f"SELECT {person} AS t0, sum(n) AS n FROM {records.counted(Asked((limit.column,)))} GROUP BY 1"
         named = f"SELECT count(*), {several}, {above} FROM ({alike}) WHERE t0 IS NOT NULL"
         persons, twice, more, left = engine.execute(named).fetchall()[0]
         (nobody,) = engine.execute(f"SELECT sum(n) FROM ({alike}) WHERE t0 IS NULL").fetchall()[0]

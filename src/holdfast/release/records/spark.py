@@ -16,8 +16,8 @@ import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
-from holdfast.release.records.rows import Rows, held, unused
-from holdfast.release.records.source import MOST_RECORDS, Asked, Persons
+from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Rows, held, unused
+from holdfast.release.spec.origin import Origin
 
 #: How many records the distinct values stand for.
 TIMES = "holdfast_count"
@@ -51,12 +51,15 @@ class Cluster:
 
     engine: duckdb.DuckDBPyConnection
     frame: Any
+    origin: Origin
 
     def kinds(self) -> Mapping[str, str]:
         """Say it in the words of the local engine."""
         with told():
             found = self.frame.dtypes
         names = [name for name, _ in found]
+        if any(" collate " in dtype.lower() for _, dtype in found):
+            raise Refused("the Spark frame has a column in which different texts are equal: cast it to a plain string")
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if twice is not None:
             raise Refused(f"the Spark frame has two columns {twice!r}: rename one of them")
@@ -99,7 +102,7 @@ def _kept(frame: Any, persons: Persons, named: list[str], kinds: Mapping[str, st
     person's own records alone.
     """
     record = f"to_json(array({', '.join(_exactly(column, kinds[column]) for column in sorted(kinds))}))"
-    person = as_text(quoted(persons.column), kinds[persons.column])
+    person = as_person(quoted(persons.column), kinds[persons.column])
     rows = frame.selectExpr(*named, f"{person} AS person", f"{record} AS record")
     if persons.nobody:
         rows = rows.filter("person IS NOT NULL")
@@ -130,6 +133,15 @@ def as_text(column: str, kind: str) -> str:
     return f"nullif(CAST({column} AS STRING), '')"
 
 
+def as_person(column: str, kind: str) -> str:
+    """Write a column as persons, as the local engine does: without blanks around them, and 1.0 as 1."""
+    name = as_text(column, kind)
+    if kind != "string":
+        return name
+    bare = f"btrim({name}, concat(' ', chr(9), chr(10), chr(13), chr(160)))"
+    return f"nullif(regexp_replace({bare}, '^([+-]?[0-9]+)[.]0*$', '$1'), '')"
+
+
 def _whole(column: str, kind: str) -> str:
     """Words for a count as a whole number from 0 to 2⁶², nothing where it is none."""
     if kind == "string":
@@ -148,7 +160,6 @@ def _kind(dtype: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as Spark reads it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +27,65 @@ from holdfast.release.records.cells import (
     columns_of,
     count_few,
     count_many,
+    nearest,
+    of_linked,
+    refuse_households,
     size_of,
 )
-from holdfast.release.records.households import of_linked, refuse_households
-from holdfast.release.records.nearest import nearest
-from holdfast.release.records.opening import opened
-from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
-from holdfast.release.spec.data import COUNTS, SECRET
+from holdfast.release.records.databases import opened_database
+from holdfast.release.records.files import opened_files, opened_frame
+from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Place, Source
+from holdfast.release.records.spark import Cluster, spark_frame
+from holdfast.release.spec.origin import LAZY, Origin, of_rows
 from holdfast.release.spec.places import At
-from holdfast.release.storage.engine import counting_session, watched
-from holdfast.release.storage.reading import CSV, Unreadable
+from holdfast.release.spec.sections import COUNTS, SECRET, Elsewhere
+from holdfast.release.spec.spec import Spec
+from holdfast.release.storage.engine import CSV, Unreadable, counting_session, watched
 from holdfast.release.table.laid import Laid, LaidTable
+
+# --- Where confidential records come from: which kind of source reads what the spec names, or what was passed on
+# No message here repeats what an engine says about a source: it may quote records, or what is secret in an address.
+
+
+@contextmanager
+def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any) -> Iterator[Source]:
+    """Open the records of a spec, or others instead; whatever was made for them goes when this ends."""
+    with ExitStack() as ending:
+        place = _place(engine, spec, source, ending)
+        frame = spark_frame(source)
+        if frame is not None:
+            yield Cluster(engine, frame, of_rows(spec, LAZY))
+        elif place is None:
+            yield opened_frame(engine, spec, source, ending)
+        elif "://" in place.text:
+            yield opened_database(place)
+        else:
+            yield opened_files(place)
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise Refused(f"{str(path)!r} names the home of a user who is not here: write the whole path") from None
+
+
+def _place(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, ending: ExitStack) -> Place | None:
+    """What is named by a text: in the spec or elsewhere, or passed on; None for a frame."""
+    data, at = spec.data, spec.at["data"]
+    if isinstance(source, (str, Path)):
+        path = str(source) if "://" in str(source) else str(_expanded(Path(source)).absolute())
+        hidden = SECRET.search(str(source)) is not None
+        return Place(engine, spec, path, Path(path), ending, hidden)
+    if source is not None:
+        return None
+    if data.source is None:
+        raise at.refuse("data.source is missing: name a file of records, or pass a data frame from Python")
+    if isinstance(data.source, Elsewhere):
+        text = data.source.read(at["source"])
+        return Place(engine, spec, text, spec.resolve(text), ending, hidden=True)
+    return Place(engine, spec, data.source, spec.resolve(data.source), ending)
+
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
 FEW = 4096
@@ -55,14 +103,20 @@ _NUMBERS = (
 )
 
 
-def tabulate(job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None) -> list[Any]:
+def tabulate(
+    job: Laid,
+    source: Any = None,
+    aside: Callable[[str], None] = lambda _: None,
+    made: Callable[[Origin], None] = lambda _: None,
+) -> list[Any]:
     """Return the true cell counts of every table; of linked ones, {name: cells}.
 
     `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.
-    `aside` is told for the curator's eyes, and for nobody else's, that records were dropped.
+    `aside` is told for the curator's eyes, and for nobody else's, that records were dropped; `made` is told, without a
+    look at any record, how the rows came from records.
     """
     flat = job.counting
-    with distinct_values(flat, source) as engine:
+    with distinct_values(flat, source, made=made) as engine:
         for table in job.tables:
             if table.layout.parts:
                 refuse_households(engine, flat, table)
@@ -83,8 +137,17 @@ def tabulate(job: Laid, source: Any = None, aside: Callable[[str], None] = lambd
     return [counted.cells for counted in filled]
 
 
+def refuse_unopened(job: Laid) -> None:
+    """Refuse a source of the spec that is not there, cannot be opened or lacks a column; no record is counted."""
+    flat = job.counting
+    with counting_session() as engine, _readable(flat, None), opened(engine, flat.spec, None) as records:
+        _refuse_columns(flat, asked_of(flat), records.kinds())
+
+
 @contextmanager
-def distinct_values(job: Laid, source: Any, *, nobody: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+def distinct_values(
+    job: Laid, source: Any, *, nobody: bool = False, made: Callable[[Origin], None] = lambda _: None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Let the source count itself; the session has the result as a table VALUES of its own while this lasts.
 
     `nobody`: records without a person are left out, whatever the spec says.
@@ -93,6 +156,7 @@ def distinct_values(job: Laid, source: Any, *, nobody: bool = False) -> Iterator
     with counting_session() as engine, watched(engine):
         try:
             with _readable(job, source), opened(engine, job.spec, source) as records:
+                made(records.origin)
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
                 _refuse_uncounted(engine, job, records, asked)
@@ -182,7 +246,6 @@ def _refuse_counted(job: Laid, others: Mapping[str, str]) -> None:
 
 
 def _asked_for(job: Laid, column: str) -> At:
-    """Where the spec asks for a column of the records."""
     renamed = {new: old for old, new in job.spec.data.columns.items()}
     if column in renamed:
         return job.spec.at["data"]["columns"][renamed[column]]
@@ -234,7 +297,7 @@ def _refuse(job: Laid, found: tuple[bool, ...]) -> None:
 
 def violated(table: LaidTable, cells: npt.NDArray[np.int64]) -> bool:
     """Whether counts lie outside the bounds of the spec."""
-    said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
+    said = table.holding.all if table.holding.holds.linear else table.holding.unequal
     if said is None:
         return False
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.

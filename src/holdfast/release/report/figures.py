@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.parts import ROW
-from holdfast.release.storage.tables import label_column
+from holdfast.release.facts.table import TableCertificate
+from holdfast.release.storage.tables import ROW, label_column
 
 #: Rows of each table that the page shows, upper levels first; the files hold all.
 SHOWN = 50_000
@@ -50,7 +49,7 @@ def figures(table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]]) ->
         told = [any(row) for row in zip(*(names[name] for name in (each.axis, *finer)), strict=True)]
         names[each.name] = ["" if known else text for text, known in zip(names[each.name], told, strict=True)]
     cells = list(_cells(table, columns, order))
-    if table.kind in ("hierarchy", "areas"):
+    if table.places and not table.linked:
         shown = _tree(table, names, cells)
     else:
         shown = "".join(_margins(_texts(columns[table.columns[0]][order]), names, cells))
@@ -108,7 +107,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _tree(table: TableCertificate, names: Mapping[str, list[str]], cells: Sequence[Cells]) -> str:
-    places = table.places or table.levels
+    places = table.places
     levels = [name for name in names if name in places]
     categories = [name for name in names if name not in places]
     top = Place("")

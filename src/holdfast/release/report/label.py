@@ -1,16 +1,26 @@
 """The label of a release: what it is, who is protected, how strongly, what is not, and how wrong figures are, in words.
 
-Every number stands in the certificate or follows from one there, rounded to the side that promises less.
+Every number stands in the certificate or follows from one there. Those of privacy are rounded to the side that promises
+less, errors to a digit or two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
 
 from holdfast.pictures import Picture, bands, bars, curves, number, parts
-from holdfast.release.certificate.certificate import Certificate, LevelCertificate, TableCertificate
-from holdfast.release.job.sizes import Sizes
-from holdfast.release.table.wording import FOLLOWS, PUBLISHED
+from holdfast.privacy import odds
+from holdfast.privacy.words import Learnable
+from holdfast.release.certificate.certificate import Certificate
+from holdfast.release.facts.table import LevelCertificate, TableCertificate
+from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
+from holdfast.release.table.wording import NOT_COVERED, as_sentence
+
+if TYPE_CHECKING:
+    from holdfast.release.job.sizes import Sizes
 
 
 def contents(certificate: Certificate) -> list[str]:
@@ -38,8 +48,28 @@ def _how_many(figures: int, of: int) -> str:
     return f"{figures:,} figure{'s' * (figures > 1)}" if figures == of else f"{figures:,} of {of:,} figures"
 
 
+def answered(row: Learnable) -> Markup:
+    """Write whether somebody can learn a column; that the promise does not cover it stands out."""
+    return Markup(str(escape(row.answer)).replace(NOT_COVERED, f"<strong>{NOT_COVERED}</strong>"))
+
+
+def quotable(certificate: Certificate) -> list[str]:
+    """Return sentences that may be quoted about a release: each is true by itself, for its scope and its relation."""
+    first = certificate.statements[0]
+    covered = [row.column for row in first.columns if row.covered]
+    uncovered = [row.column for row in first.columns if not row.covered]
+    sentences = [odds.in_words(first)]
+    if covered:
+        sentences.append(f"The promise covers: {', '.join(covered)}.")
+    if uncovered:
+        sentences.append(f"The promise does not cover, or not wholly: {', '.join(uncovered)}.")
+    bare = (as_sentence(words, certificate.tables) for words in certificate.unprotected)
+    sentences += [f"These figures are not protected. {words}" for words in bare]
+    sentences += [f"The promise takes for granted: {words}." for words in first.assumes]
+    return [*sentences, f"This is said of the release {certificate.release} alone."]
+
+
 def how_wrong(table: TableCertificate) -> list[str]:
-    """Say for every level how far its figures are from the truth."""
     return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level]
 
 
@@ -48,12 +78,16 @@ def _wrong(level: LevelCertificate) -> str:
         return f"as in the data ({level.in_words.removeprefix('none: ')})"
     if level.expected_absolute_error is None or level.interval_width is None:
         return "nobody can tell before the data are known"
-    mean, width = number(level.expected_absolute_error), number(level.interval_width)
-    return f"off by {mean} on average; 95 in 100 errors lie within a range {width} wide"
+    mean, width = about(level.expected_absolute_error), about(level.interval_width)
+    return f"off by {mean} on average; 95 of 100 errors lie within a range {width} wide"
+
+
+def about(value: float) -> str:
+    """Write a number for a reader: one digit, or two of 10 and more."""
+    return f"about {number(float(f'{value:.{1 if value < 10 else 2}g}'))}" if value else "0"
 
 
 def error_bands(table: TableCertificate) -> Picture:
-    """Draw how far figures of every level fall from the truth."""
     return bands(
         [(name, mean, width / 2) for name, mean, width in _errors(table)],
         "inner band: mean error; outer band: 95 in 100",
@@ -95,7 +129,6 @@ def methods(table: TableCertificate) -> Picture | None:
 
 
 def sizes_picture(found: Sizes) -> Picture:
-    """Draw error and bias against size."""
     series = [("mean absolute error", found.absolute), ("bias (mean error)", found.bias)]
     return curves(found.size, series, f"true size of a figure of {found.level}", "Error")
 

@@ -19,14 +19,15 @@ from markupsafe import Markup
 
 from holdfast.pictures import hundred, number
 from holdfast.privacy import odds
+from holdfast.privacy.words import describe
 from holdfast.release.certificate.certificate import Certificate
-from holdfast.release.certificate.checks import foretold
+from holdfast.release.certificate.verify import foretold
 from holdfast.release.job.errors import LAW
 from holdfast.release.job.sizes import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
 from holdfast.release.report.figures import FEW, figures
-from holdfast.release.table.wording import ways_in_words
+from holdfast.release.table.wording import HOW, ways_in_words
 
 REPORT = "report.html"
 
@@ -60,6 +61,8 @@ def report(
         curators=certificate.deployment.basic.data_curators,
         label=label,
         law=LAW,
+        how=HOW,
+        describe=describe,
         number=number,
         svg=lambda picture: Markup(str(picture)),
         style=Markup(style),

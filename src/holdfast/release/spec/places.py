@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -185,9 +186,9 @@ def plain(value: Any, places: Places, place: Place = ()) -> Any:
 def _text(path: Path, places: Places) -> str:
     try:
         size = path.stat().st_size
-        if path.is_dir():
+        if os.path.isdir(path):
             raise places.error((), "this is a folder; a spec is a YAML file")
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise places.error((), "this is no plain file; a spec is a YAML file")
         if size > MOST_BYTES:
             raise places.error((), f"a spec has at most {MOST_BYTES} bytes; is this a data file?")

@@ -5,21 +5,20 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from holdfast.release.spec.scalars import (
+from holdfast.release.spec.values import (
     Cells,
     Figure,
     Held,
+    Names,
     Number,
+    Part,
     as_list,
-    cells,
-    names,
     one_of,
     shown,
     wrong,
 )
-from holdfast.release.spec.sections import Part
 
 #: Rules that are single words, and those that say more.
 WORDS = ("consistent", "nonnegative")
@@ -32,21 +31,20 @@ class Exactly(Part):
     """A level, node or path of a hierarchy with categories, counted by some of them; by none: one total."""
 
     of: Figure
-    by: Annotated[tuple[str, ...], BeforeValidator(names, json_schema_input_type=list[str] | str)] = Field(
-        description="The categories that are told apart; an empty list: one total over all."
-    )
+    by: Names = Field(description="The categories that are told apart; an empty list: one total over all.")
 
 
-def _exactly(value: Any) -> Any:
-    return value if isinstance(value, dict) and "of" in value else cells(value)
+def _form(value: Any) -> str:
+    if isinstance(value, Exactly) or (isinstance(value, dict) and "of" in value):
+        return "some-categories"
+    return "some-cells"
 
 
 #: What is published exactly: a figure as it is, with some of its categories, or a margin of a level.
 ExactFigures = Annotated[
     tuple[
         Annotated[
-            str | tuple[str, ...] | Exactly | dict[str, tuple[str, ...]],
-            BeforeValidator(_exactly, json_schema_input_type=Cells | Exactly),
+            Annotated[Cells, Tag("some-cells")] | Annotated[Exactly, Tag("some-categories")], Discriminator(_form)
         ],
         ...,
     ],

@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    model_serializer,
+    model_validator,
+)
 
-from holdfast.release.spec.places import Place, Places, SpecError
-from holdfast.release.spec.scalars import Name, Names, Text, one_of, shown, wrong, yes_or_no
-
-
-class Part(BaseModel):
-    """A part of the spec: frozen, and without keys that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        names = [field.alias or key for key, field in cls.model_fields.items()]
-        if not isinstance(value, dict):
-            raise wrong(f"must be a mapping with keys, found {shown(value)}", found=value, allowed=names)
-        for key in value:
-            if key not in names:
-                raise wrong(f"there is no key {str(key)!r} here", at=(str(key),), found=key, allowed=names)
-        return value
-
-
-def first_error(error: ValidationError, places: Places) -> SpecError:
-    """Turn the error that stands first in the file into a sentence."""
-    found = [_explained(each, places) for each in error.errors(include_url=False)]
-    return min(found, key=lambda each: each.line or 0)
-
-
-def _explained(each: Any, places: Places) -> SpecError:
-    place = _written(tuple(each["loc"]), places)
-    if each["type"] == "spec":
-        context = each["ctx"]
-        value = context["found"] if context["found"] != () else None
-        return places.error((*place, *context["at"]), context["sentence"], value, context["allowed"])
-    if each["type"] == "missing":
-        return places.error(place, "this key is missing")
-    if each["type"] == "string_pattern_mismatch":
-        sentence = f"must be lower-case letters, digits and hyphens, found {shown(each['input'])}"
-        return places.error(place, sentence, each["input"])
-    kind = "a list" if "tuple" in each["type"] or "list" in each["type"] else "a mapping"
-    kind = "a text" if "string" in each["type"] else kind
-    return places.error(place, f"must be {kind}, found {shown(each['input'])}", each["input"])
-
-
-def _written(loc: Place, places: Places) -> Place:
-    """Leave out the steps that pydantic adds for its own unions: keep those that are written in the file."""
-    place: Place = ()
-    for i, step in enumerate(loc):
-        missing = i == len(loc) - 1 and isinstance(step, str) and "[" not in step and "-" not in step
-        if (*place, step) in places.lines or missing:
-            place = (*place, step)
-    return place
-
+from holdfast.release.spec.places import At
+from holdfast.release.spec.values import (
+    Count,
+    Figure,
+    Labels,
+    Name,
+    Names,
+    Part,
+    Positive,
+    Probability,
+    Text,
+    one_of,
+    shown,
+    text,
+    wrong,
+)
 
 # --- records that do not fit: those with a missing value, or with one outside the domain -----------------------------
 
@@ -98,7 +68,7 @@ class OutputSpec(Part):
     """Where the release is written, and whether synthetic records are written with it."""
 
     folder: Text = Field(description="Folder that the release makes.")
-    records: Annotated[bool, yes_or_no] = Field(
+    records: StrictBool = Field(
         default=False, description="Write one synthetic record for every one that a table counts, too."
     )
 
@@ -121,3 +91,191 @@ class AboutSpec(Part):
     curators: Names = Field(default=(), description="Who publishes it.")
     intended_use: Text | None = Field(default=None, description="What it is for.")
     region: Text | None = Field(default=None, description="Which region the data describe.")
+
+
+# --- the part `privacy` of a spec: whom the release protects, against which changes, and how strongly ----------------
+
+#: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
+MOST_ASKED = 200
+
+
+class PersonUnit(Part):
+    """A person with several records; at most `max_records` of them are kept."""
+
+    column: Name
+    max_records: Count
+    key: Text | None = Field(None, description="Key of the hash that chooses the kept records; the dataset's name.")
+
+
+def _unit(value: Any) -> Any:
+    if value == "record":
+        return None
+    if not isinstance(value, dict):
+        raise wrong(f"found {shown(value)}", found=value, allowed=("record", "{column: NAME, max_records: NUMBER}"))
+    return value
+
+
+class BudgetSpec(Part):
+    """How much: epsilon, epsilon with delta, or rho."""
+
+    epsilon: Positive | None = None
+    delta: Probability | None = None
+    rho: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> BudgetSpec:
+        if (self.epsilon is None) == (self.rho is None):
+            found = "neither" if self.epsilon is None else "both"
+            raise wrong(f"say how much by epsilon (perhaps with delta) or by rho, found {found}")
+        if self.delta is not None and self.epsilon is None:
+            raise wrong("delta goes with epsilon; rho stands alone", at=("delta",))
+        return self
+
+
+class PrivacySpec(BudgetSpec):
+    """Whom the release protects, against which changes, and how strongly."""
+
+    unit: Annotated[
+        PersonUnit | None, BeforeValidator(_unit, json_schema_input_type=Literal["record"] | PersonUnit)
+    ] = Field(None, description="record, or {column: rider, max_records: 5}.")
+    neighbours: Annotated[str, one_of("add-remove", "replace-one")] = "add-remove"
+    noise: Annotated[str, one_of("laplace", "gaussian")] | None = Field(
+        None, description="Law of the noise; left out: by the budget."
+    )
+    scope: Annotated[str, one_of("invariant-sharing", "subspace")] = Field(
+        "invariant-sharing", description="With exact figures: the statement that the budget counts."
+    )
+    records: Count | None = Field(
+        None,
+        description="With exact figures: how many records (or persons) change together in the statement that the "
+        "budget counts; left out: as many as it takes to change everything that can change.",
+    )
+
+    @model_validator(mode="after")
+    def _protects(self) -> PrivacySpec:
+        for key in ("epsilon", "rho"):
+            asked = getattr(self, key)
+            if asked is not None and asked > MOST_ASKED:
+                sentence = (
+                    f"with {key} {asked:f} no noise is left and nothing is protected: ask for at most {MOST_ASKED}, or "
+                    "publish the figures as exact"
+                )
+                raise wrong(sentence, at=(key,), found=asked)
+        return self
+
+    @model_validator(mode="after")
+    def _law_fits(self) -> PrivacySpec:
+        if self.noise == "laplace" and self.rho is not None:
+            raise wrong("rho is met by gaussian noise; laplace noise is measured by epsilon", at=("noise",))
+        if self.noise == "gaussian" and self.epsilon is not None and self.delta is None:
+            raise wrong("gaussian noise needs delta beside epsilon, or rho", at=("noise",))
+        return self
+
+    @model_validator(mode="after")
+    def _persons_are_added(self) -> PrivacySpec:
+        many = self.unit is not None and self.unit.max_records > 1
+        if many and self.neighbours == "replace-one":
+            sentence = "persons with several records can have different numbers of them: use add-remove"
+            raise wrong(sentence, at=("neighbours",), found=self.neighbours)
+        return self
+
+
+# --- the part `data` of a spec: where the confidential records are, how rows count, and the public domain ------------
+
+#: An address with a name and something secret before the host, or with a secret among its options.
+SECRET = re.compile(r"^(\w[\w+.-]*://)?[^@/?]*:(?!//)[^@]*@|[?&](password|passwd|pwd|token|secret|key)=", re.IGNORECASE)
+#: The name of whoever signs in, which is no part of what a database is called.
+USER = re.compile(r"(?<=://)[^/@]*@")
+
+
+#: Names of columns that say how many records a row stands for, whatever their case.
+COUNTS = frozenset(
+    {"cases", "cnt", "count", "counts", "freq", "frequency", "households", "n", "obs", "observations", "people"}
+    | {"persons", "pop", "population", "records", "total", "trips"}
+)
+
+
+class Elsewhere(Part):
+    """A file or an address that is written elsewhere, since there is something secret in it."""
+
+    env: Name | None = Field(None, description="The environment variable that holds it.")
+    file: Name | None = Field(None, description="The file that holds it, in its first line.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Elsewhere:
+        if (self.env is None) == (self.file is None):
+            raise wrong("say where the address is by one of env and file")
+        return self
+
+    def read(self, at: At) -> str:
+        """Return what is written there."""
+        if self.env is not None:
+            found = os.environ.get(self.env, "").strip()
+            if not found:
+                raise at["env"].refuse(f"the environment variable {self.env!r} is not set", found=self.env)
+            return found
+        assert self.file is not None
+        try:
+            lines = at.places.resolve(self.file).read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError):
+            raise at["file"].refuse(f"the file {self.file!r} cannot be read", found=self.file) from None
+        if not lines[0].strip():
+            raise at["file"].refuse(f"the first line of the file {self.file!r} is empty", found=self.file)
+        return lines[0].strip()
+
+
+def _source(value: Any) -> Any:
+    if isinstance(value, str) and SECRET.search(value):
+        raise wrong(
+            "a password has no place in a spec: write source: {env: NAME} or {file: NAME}, and the address there"
+        )
+    return value if value is None or isinstance(value, (dict, Elsewhere)) else text(value)
+
+
+class DataSpec(Part):
+    """Where the confidential records are, and the public domain of the tables."""
+
+    source: Annotated[Elsewhere | str | None, BeforeValidator(_source, json_schema_input_type=str | Elsewhere)] = Field(
+        None,
+        description="Confidential records: a file, a folder or a pattern of files, or the address of a database; or "
+        "{env: NAME}, {file: NAME} where that is written; read by release and check.",
+    )
+    table: Name | None = Field(None, description="The table inside a database, or the sheet of a workbook.")
+    query: Text | None = Field(None, description="What a database is asked for the records, instead of a table.")
+    count: Name | None = Field(None, description="The column that says how many records a row stands for.")
+    rows_are_records: StrictBool = Field(
+        False, description="Every row is one record, although a column looks like counts."
+    )
+    rows_depend_on_other_rows: StrictBool | None = Field(
+        None,
+        description="false: each row of the source is made from one record alone, although its query or view does not "
+        "show it; the statement then assumes so.",
+    )
+    name: Text | None = Field(None, description="Name of the dataset in the ledger; the source's path when left out.")
+    domain: Text | None = Field(None, description="Public file (.csv or .parquet), one row per place or cell.")
+    values: dict[Name, Figure] = Field(
+        default={}, description="Public values of single columns: a list, or a public file with that column."
+    )
+    columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
+    labels: dict[Name, Labels] = Field(
+        default={},
+        description="What codes are called: the column of the public file with their labels, or {code: label}.",
+    )
+    nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
+    outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> DataSpec:
+        if self.table is not None and self.query is not None:
+            raise wrong("name a table or write a query, found both", at=("query",))
+        if self.count is not None and self.rows_are_records:
+            raise wrong("rows are records or have a count, found both", at=("rows_are_records",))
+        if self.rows_depend_on_other_rows:
+            sentence = "no statement holds about rows that depend on other records: select them one by one"
+            raise wrong(sentence, at=("rows_depend_on_other_rows",), found=True)
+        return self
+
+    @property
+    def address(self) -> str | None:
+        """What the source is called, if the spec itself says so: a path, or a database without who signs in."""
+        return USER.sub("", self.source) if isinstance(self.source, str) else None

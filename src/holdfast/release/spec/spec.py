@@ -13,24 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, StrictBool, ValidationError, model_validator
 
 from holdfast.arguments import Refused
-from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml, whole_characters
-from holdfast.release.spec.privacy import BudgetSpec, PrivacySpec
 from holdfast.release.spec.rules import Holds
-from holdfast.release.spec.scalars import (
-    Cells,
-    Name,
-    Text,
-    as_list,
-    one_of,
-    wrong,
-    yes_or_no,
-)
-from holdfast.release.spec.sections import AboutSpec, Output, Part, first_error
-from holdfast.release.spec.table import METHODS, Accepts, TableSpec
+from holdfast.release.spec.sections import AboutSpec, BudgetSpec, DataSpec, Output, PrivacySpec
+from holdfast.release.spec.table import KINDS, LINKED, METHODS, Accepts, TableSpec
+from holdfast.release.spec.values import Cells, Name, Part, Text, as_list, first_error, one_of, wrong
 
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
@@ -50,9 +40,7 @@ class LedgerSpec(Part):
         default=None, description="A second copy that must agree: a file, or the address of a server."
     )
     budget: BudgetSpec | None = None
-    in_report: Annotated[bool, yes_or_no, Field(description="Whether the report says what was spent and is left.")] = (
-        True
-    )
+    in_report: Annotated[StrictBool, Field(description="Whether the report says what was spent and is left.")] = True
 
 
 class AgentsSpec(Part):
@@ -87,7 +75,7 @@ class Spec(Part):
     method: Annotated[str, one_of(*METHODS)] | None = None
     accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
-    accept_disclosure: Annotated[bool, yes_or_no] = Field(
+    accept_disclosure: StrictBool = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
     )
     engine: Annotated[str, one_of(*ENGINES)] = Field(
@@ -103,6 +91,7 @@ class Spec(Part):
     )
 
     _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))
+    _written: Any = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Spec:
@@ -178,7 +167,6 @@ class Spec(Part):
 
     @cached_property
     def path(self) -> Path:
-        """The spec's own file."""
         return self._places.file
 
     @cached_property
@@ -208,7 +196,6 @@ class Spec(Part):
 
     @cached_property
     def output(self) -> Path:
-        """The folder that the release makes."""
         if self.written.folder == NOWHERE:
             raise Refused("the spec names no folder for the release: write output: out in it, or give output=")
         return self.resolve(self.written.folder)
@@ -249,8 +236,12 @@ class Spec(Part):
         """What may be spent on the dataset in total, if the spec says so."""
         return self.ledger.budget
 
+    @property
+    def plain_values(self) -> Any:
+        """What was written in it, as plain values."""
+        return self._written
+
     def resolve(self, text: str) -> Path:
-        """Return a path of the spec as an absolute one."""
         return self._places.resolve(text)
 
     @property
@@ -263,7 +254,6 @@ class Spec(Part):
 
     @property
     def hash(self) -> str:
-        """The hash of the canonical form."""
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
@@ -294,5 +284,69 @@ def checked(content: Any, places: Places) -> Spec:
         found = Spec.model_validate(content)
     except ValidationError as error:
         raise first_error(error, places) from None
-    found._places = places
+    found._places, found._written = places, content
     return found
+
+
+# --- What is published of specs: their JSON Schema, and the part of one that a certificate shows, no place or key
+
+#: What is published of a spec besides its tables; whatever is not listed here stays inside.
+PUBLISHED: dict[str, Any] = {
+    **dict.fromkeys(("title", "privacy", "accept_disclosure", "distributed", "about"), True),
+    "data": {"domain", "values", "labels", "nulls", "outside", "query", "rows_depend_on_other_rows"},
+}
+#: The key by which the records of a person are chosen is no one's business.
+KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}, "distributed": {"keys"}}
+
+
+def public_part(spec: Spec) -> dict[str, Any]:
+    """Return what a spec says, without the source, the ledger, the output and the key of the persons.
+
+    Public files are named by their last names alone; `public_files` of the certificate has their hashes.
+    """
+    content = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=PUBLISHED, exclude=KEPT_BACK)
+    data = content.get("data", {})
+    if "domain" in data:
+        data["domain"] = _name(data["domain"])
+    if "values" in data:
+        data["values"] = {column: _name(found) for column, found in data["values"].items()}
+    content["tables"] = [_table(table) for table in spec.tables]
+    return content
+
+
+def _table(table: TableSpec) -> dict[str, Any]:
+    found = table.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(table.guess, str):
+        found["guess"] = _name(table.guess)
+    return found
+
+
+def _name(found: Any) -> Any:
+    """The last name of a file; anything else as it is."""
+    return Path(found).name if isinstance(found, str) else found
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def spec_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a spec as it is written, short forms included."""
+    schema: dict[str, Any] = _tidy(Spec.model_json_schema(by_alias=True))
+    for name in ("nulls", "outside"):
+        schema["$defs"]["DataSpec"]["properties"][name]["default"] = "refuse"
+    schema["properties"]["ledger"].pop("default")
+    either = [{"required": ["epsilon"]}, {"required": ["rho"]}]
+    schema["$defs"]["PrivacySpec"]["oneOf"] = schema["$defs"]["BudgetSpec"]["oneOf"] = either
+    schema["$defs"]["TableSpec"]["oneOf"] = [
+        {"required": [kind]} | ({"not": {"required": ["hierarchy"]}} if kind == "cube" else {})
+        for kind in KINDS
+        if kind != LINKED  # which goes with hierarchy
+    ]
+    schema["oneOf"] = [{"required": ["table"]}, {"required": ["tables"]}]
+    return {"$schema": DIALECT, "title": "holdfast spec", **schema}
+
+
+def _tidy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tidy(each) for key, each in value.items() if not (key == "title" and isinstance(each, str))}
+    return [_tidy(each) for each in value] if isinstance(value, list) else value

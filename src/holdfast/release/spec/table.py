@@ -2,27 +2,118 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
-from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
-from holdfast.release.spec.linked import LinkedSpec, Tie
-from holdfast.release.spec.recoding import RecodeSpec
 from holdfast.release.spec.rules import Holds
-from holdfast.release.spec.scalars import (
+from holdfast.release.spec.values import (
+    Cells,
+    Count,
+    Figure,
     Name,
     Names,
+    NotNegative,
+    Part,
     Positive,
     Probability,
-    not_below_zero,
+    Text,
+    as_list,
+    either,
     one_of,
+    shown,
     wrong,
-    yes_or_no,
 )
-from holdfast.release.spec.sections import Part
+
+# --- How a table divides its budget: which margins are measured at which level, their shares, and what is made least
+
+#: Shares that are looked for, and what they can make least (in words of trees/normal/split.py).
+BEST = "best"
+SQUARES, MEAN, WORST = MINIMISE = ("sum of squares", "mean relative error", "worst relative error")
+#: How the cells of a cube are called where margins are listed.
+ALL = "all"
+
+
+def _margins(value: Any) -> Any:
+    if value == ALL:
+        return (ALL,)
+    if not isinstance(value, (list, tuple)) or not value:
+        raise wrong(f"must be all, or a list of margins such as [[sex, age], race, total], found {shown(value)}")
+    return value
+
+
+def _best(value: Any) -> Any:
+    if value != BEST:
+        sentence = f"must be best, or map levels or margins to numbers, found {shown(value)}"
+        raise wrong(sentence, found=value, allowed=(BEST,))
+    return value
+
+
+#: The margins of one level: all (the cells), or a list of axes, lists of axes, and total.
+Margins = Annotated[tuple[Figure, ...], BeforeValidator(_margins, json_schema_input_type=Literal["all"] | list[Figure])]
+Measure = Annotated[dict[Name, Margins], Field(min_length=1)]
+#: A number for a level or margin, or one for each margin of a level of a hierarchy with a cube.
+Weights = dict[
+    Name,
+    Annotated[
+        Annotated[NotNegative, Tag("a-single")] | Annotated[dict[Name, NotNegative], Tag("a-mapping")],
+        either("a-mapping"),
+    ],
+]
+Shares = Annotated[
+    Annotated[str, BeforeValidator(_best, json_schema_input_type=Literal["best"]), Tag("a-single")]
+    | Annotated[Weights, Tag("a-mapping")],
+    either("a-mapping"),
+]
+
+
+# --- tables of one census in the same areas: what is counted of each, and the rules that tie them --------------------
+
+#: What stands for all rows of a table in a tie.
+TOTAL = "total"
+
+
+class LinkedSpec(Part):
+    """One of several linked tables: which records it counts, by what, and how many a household has at most."""
+
+    cube: Names = Field(description="Columns that are the axes of the table.")
+    measure: Measure = Field(description="The margins measured at each level.")
+    most: Count = Field(description="How many of these records one household has at most.")
+    rows: dict[Name, Names] | None = Field(
+        None, description="Which records are counted, {relation: householder}; left out: all of them."
+    )
+    shares: Shares | None = Field(None, description="Budget per level or margin of this table; best: the least error.")
+    share: Positive | None = Field(None, description="This table's part of the budget, relative to the others.")
+
+
+class Term(Part):
+    """Some records of a table, so many times; or the sum of a column of whole numbers over its records."""
+
+    of: Cells = TOTAL
+    times: Annotated[int, Field(strict=True)] = 1
+    sum: Name | None = None
+
+
+def _term(value: Any) -> Any:
+    if isinstance(value, Term) or (isinstance(value, dict) and ("sum" in value or "of" in value)):
+        return value
+    if value != TOTAL and not isinstance(value, dict):
+        raise wrong(
+            f"must be total, values of columns such as {{relation: head}}, or {{sum: size}}, found {shown(value)}"
+        )
+    return {"of": value}
+
+
+def _tie(value: Any) -> Any:
+    if not isinstance(value, dict) or len(value) != 2:
+        raise wrong(f"must name two tables with what is equal in them, found {shown(value)}")
+    return value
+
+
+_Terms = Annotated[tuple[Annotated[Term, BeforeValidator(_term)], ...], BeforeValidator(as_list)]
+Tie = Annotated[dict[Name, _Terms], BeforeValidator(_tie, json_schema_input_type=dict[str, Any])]
+
 
 #: The name of a table that was given none.
 UNNAMED = "table"
@@ -34,7 +125,6 @@ METHODS = (
     "topdown",
     "bluedown",
     "walk",
-    "metropolis",
     "project",
     "extend",
     "extend-optimal",
@@ -49,8 +139,28 @@ KINDS = ("hierarchy", "histogram", "cube", "linked")
 AREAS, LINKED = "areas", "linked"
 
 
-def _guess(value: Any) -> Decimal | str:
-    return value if isinstance(value, str) and value.strip() else not_below_zero(value)
+def _guess(value: Any) -> str:
+    return "a-file" if isinstance(value, str) else "a-number"
+
+
+class RecodeSpec(Part):
+    """One coarser axis: which column it groups, and the values of each group."""
+
+    of: Name = Field(description="The column of the cube whose values are grouped.")
+    groups: dict[Name, Names] = Field(description="The values of each group, {family: [couple, lone parent]}.")
+
+    @model_validator(mode="after")
+    def _each_once(self) -> RecodeSpec:
+        if len(self.groups) < 2:
+            raise wrong("at least two groups are needed", at=("groups",))
+        seen: dict[str, str] = {}
+        for group, values in self.groups.items():
+            for value in values:
+                if value in seen:
+                    sentence = f"the value {value!r} is in two groups, {seen[value]!r} and {group!r}: leave it in one"
+                    raise wrong(sentence, at=("groups", group), found=value)
+                seen[value] = group
+        return self
 
 
 class AcceptSpec(Part):
@@ -66,7 +176,7 @@ Accepts = dict[Name, AcceptSpec]
 class TableSpec(Part):
     """One table: a hierarchy, a histogram, a cube, or margins of a cube in every area of a hierarchy."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field(UNNAMED, description="Name of its files.")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")] = Field(UNNAMED, description="Name of its files.")
     hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
     root: Name | None = Field(None, description="Name of one node above all others.")
     match: Annotated[str, one_of("leaf", "path")] = Field(
@@ -92,7 +202,7 @@ class TableSpec(Part):
     ties: tuple[Tie, ...] = Field(
         (), description="With linked: what is equal for every household, {persons: total, households: {sum: size}}."
     )
-    residuals: Annotated[bool, yes_or_no] = Field(
+    residuals: StrictBool = Field(
         False, description="With cube and Gaussian noise: noise on residuals, each with a precision of its own."
     )
     shares: Shares | None = Field(
@@ -108,9 +218,10 @@ class TableSpec(Part):
     numbers: Annotated[str, one_of("whole", "real")] = Field(
         "whole", description="Whether published values must be whole."
     )
-    guess: Annotated[
-        Decimal | str | None, BeforeValidator(_guess, json_schema_input_type=str | Annotated[float, Field(ge=0)])
-    ] = Field(None, description="Public guess of a typical count, or a public file with a column count.")
+    guess: (
+        Annotated[Annotated[Text, Tag("a-file")] | Annotated[NotNegative, Tag("a-number")], Discriminator(_guess)]
+        | None
+    ) = Field(None, description="Public guess of a typical count, or a public file with a column count.")
     hold: Holds = ()
     method: Annotated[str, one_of(*METHODS)] = "auto"
     accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
@@ -151,10 +262,10 @@ class TableSpec(Part):
             )
         if self.recode and self.cube is None:
             raise wrong("recode goes with cube", at=("recode",))
-        for name, each in self.recode.items():
+        for axis, each in self.recode.items():
             if each.of not in (self.cube or ()):
                 sentence = f"there is no axis {each.of!r} in the cube"
-                raise wrong(sentence, at=("recode", name, "of"), found=each.of, allowed=self.cube or ())
+                raise wrong(sentence, at=("recode", axis, "of"), found=each.of, allowed=self.cube or ())
         if self.residuals and self.cube is None:
             raise wrong("residuals go with cube, alone or in the areas of a hierarchy", at=("residuals",))
         if self.residuals and self.shares not in (None, BEST):
@@ -175,9 +286,11 @@ class TableSpec(Part):
         if self.numbers != "whole":
             raise wrong("linked tables are whole: leave numbers out", at=("numbers",))
         for i, tie in enumerate(self.ties):
-            for name in tie:
-                if name not in tables:
-                    raise wrong(f"there is no linked table {name!r}", at=("ties", i), found=name, allowed=tuple(tables))
+            for table in tie:
+                if table not in tables:
+                    raise wrong(
+                        f"there is no linked table {table!r}", at=("ties", i), found=table, allowed=tuple(tables)
+                    )
 
     @model_validator(mode="after")
     def _each_once(self) -> TableSpec:
@@ -197,7 +310,6 @@ class TableSpec(Part):
 
     @cached_property
     def kind(self) -> str:
-        """What the table is."""
         found = [kind for kind in KINDS if getattr(self, kind) is not None]
         return found[0] if len(found) == 1 else LINKED if LINKED in found else AREAS
 
@@ -210,5 +322,4 @@ class TableSpec(Part):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the records that the table uses."""
         return (*(self.hierarchy or self.cube or (str(self.histogram),)), *self.axes)

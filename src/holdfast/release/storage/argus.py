@@ -7,6 +7,7 @@ metadata name the columns of the table, which has no header, and say which are c
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,6 @@ class Variable:
 
     @property
     def total(self) -> str:
-        """What the total of a column of codes is called."""
         return self.words.get("TOTCODE", TOTAL)
 
 
@@ -122,7 +122,7 @@ def cells(path: Path) -> tuple[list[Variable], list[list[str]]]:
     """Read a `.tab` file by its metadata: the variables, and a row of texts for each cell."""
     data, description = path.with_suffix(".tab"), path.with_suffix(".rda")
     for file in (data, description):
-        if not file.exists():
+        if not os.path.exists(file):
             raise Refused(f"a table of τ-ARGUS is two files, and there is no {str(file)!r}")
     separator, variables = metadata(description)
     rows = list(csv.reader(_text(data).splitlines(), delimiter=separator, skipinitialspace=True))

@@ -246,7 +246,6 @@ def _claim(path: Path, folder: Path) -> int:
 
 
 def is_open(descriptor: int, path: Path) -> bool:
-    """Say whether the path still names the folder that a descriptor was opened for."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:

@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.release.storage.coded import Coded, Texts, hash_names
+from holdfast.release.storage.tables import Coded, Texts, hash_names
 
 #: Figures of the largest table that is written as one file; larger ones are written in parts of about so many.
 MOST_IN_A_FILE = 1_000_000
@@ -42,7 +42,6 @@ class AreaNames(Mapping[str, Texts]):
         return self._coded(name, *self._where(0, self.query.n)).column
 
     def of(self, first: int, last: int) -> dict[str, Coded]:
-        """Return the names of rows that follow each other, the last one excluded."""
         where = self._where(first, last)
         return {name: self._coded(name, *where) for name in self}
 
@@ -67,7 +66,6 @@ class AreaNames(Mapping[str, Texts]):
         return f"sha256:{found.hexdigest()}"
 
     def distinct(self, name: str) -> list[str | None]:
-        """Return the names of a column, each once."""
         return list(self._small[name].texts)
 
     def _where(self, first: int, last: int) -> tuple[Ints, Ints]:
@@ -85,7 +83,6 @@ class AreaNames(Mapping[str, Texts]):
 
     @cached_property
     def _first(self) -> Ints:
-        """Where the entries of each depth begin."""
         width = np.zeros(len(self.query.keep) + 1, np.int64)
         np.add.at(width, [depth + 1 for depth, _ in self.query.groups], self.query.sizes)
         return np.cumsum(width)
@@ -111,7 +108,6 @@ class AreaNames(Mapping[str, Texts]):
 
 
 def distinct(columns: Mapping[str, Texts], name: str) -> list[str]:
-    """Return the names of a column, each once."""
     known = columns.distinct(name) if isinstance(columns, AreaNames) else dict.fromkeys(columns[name].tolist())
     return [text for text in known if text is not None]
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positions
+from holdfast.arguments import Refused, one_of, positions, shown
 from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 from holdfast.release.spec.places import At
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.shape import Layout
 
 #: The number of the agent that holds an output which is a sum over several agents: nobody does.
 NOBODY = -1
@@ -44,7 +44,7 @@ class Division:
             raise Refused("there must be at least one agent, found none")
         for name in parts:
             if not name.strip():
-                raise Refused(f"agents must have names that are not empty, found {name!r}")
+                raise Refused(f"agents must have names that are not empty, found {shown(name)}")
         tree = query.tree
         if tree is None and not query.identity:
             raise Refused("agents hold nodes of a hierarchy or cells: ask for counts(), histogram() or cells of a cube")
@@ -66,16 +66,13 @@ class Division:
         return cls(tuple(parts), owner)
 
     def number(self, name: str) -> int:
-        """Return the number of an agent."""
         return self.names.index(one_of("agent", name, self.names))
 
     def outputs(self, name: str) -> Ints:
-        """Return the outputs that an agent holds, increasing."""
         return np.flatnonzero(self.owner == self.number(name)).astype(np.int64)
 
     @property
     def sums(self) -> Ints:
-        """The outputs that are sums over several agents, increasing."""
         return np.flatnonzero(self.owner == NOBODY).astype(np.int64)
 
 
@@ -115,7 +112,7 @@ def division_of(layout: Layout) -> Division | None:
 def _held(layout: Layout, item: Any, at: At) -> Ints:
     """The nodes or cells that a name, a path or values of columns mean."""
     if layout.tree is not None and not isinstance(item, dict):
-        return np.asarray(layout.figure(item, at), dtype=np.int64)
+        return np.asarray(layout.meaning(item, at)[0], dtype=np.int64)
     if layout.tree is not None:
         raise at.refuse("agents of a hierarchy hold nodes: name them, or give their paths", item)
     return np.flatnonzero(layout.cells(item, at)).astype(np.int64)

@@ -1,226 +1,177 @@
-"""What is published exactly: levels, nodes and margins, and the outputs behind every exact figure."""
+"""What is published exactly: levels, nodes and margins, with the outputs behind every figure, and rows besides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
-from holdfast.constraints import Constraint, exact_margins, exact_nodes, invariant
-from holdfast.constraints.system.rows import Names
+from holdfast.arrays import Bools, Ints
+from holdfast.constraints import Constraint
+from holdfast.release.facts.table import Figure
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
-from holdfast.release.table.domain import INSIDE, Item, Layout
+from holdfast.release.storage.tables import Texts
+from holdfast.release.table.rules import added, exact_rows, sums_of_rows, titled
+from holdfast.release.table.shape import Axes, Item, Layout
 
-#: Tables with more rows than this are described by their names alone, not row by row.
+#: Tables without places that have more rows than this are described by their names alone, not row by row.
 MOST_LISTED = 10_000
 
 
-def exactly(layout: Layout, items: list[tuple[Item | Exactly, At]]) -> tuple[Constraint, list[dict[str, Any]]]:
-    """Return the invariant of what is published exactly, and its account: names, and the outputs behind each figure."""
-    if layout.areas is not None:
-        sums = [_area_rows(layout, item, at) for item, at in items]
-        names = [_called(layout, item, at) for item, at in items]
-        constraint = invariant(sparse.vstack(sums, format="csr"))
-        rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] for part in sums]
-        texts = [_area_name(layout, row) for each in rows for row in each]
-    elif layout.tree is not None:
-        found = [_exact_nodes(layout, item, at) for item, at in items]
-        names, rows = [name for name, _ in found], [each for _, each in found]
-        outputs = [row for each in rows for row in each]
-        if all(len(row) == 1 for row in outputs):
-            nodes = np.unique([row[0] // layout.by for row in outputs])
-            constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
-            own = np.unique([row[0] for row in outputs])  # the order of the invariant's rows
-            texts = [str(layout.query.labels[row]) for row in own]
-        else:
-            constraint = invariant(sums_of_rows(outputs, layout.query.n))
-            texts = [_sum_name(layout, row) for row in outputs]
-    else:
-        names, rows, constraint = _margins(layout, items)
-        texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
-    part = constraint.parts[0]
-    assert part.rows is not None
-    if len(texts) == part.rows.count:  # otherwise too many to be listed
-        constraint = titled(constraint, texts)
-    return constraint, [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
+def exactly(layout: Layout, items: list[tuple[Item | Exactly, At]]) -> tuple[Constraint, list[Figure]]:
+    """Return the invariant of what is published exactly, and the figures: names, and the outputs behind each."""
+    sums, figures = [], list[Figure]()
+    few = layout.places is not None or layout.query.n <= MOST_LISTED
+    for item, at in items:
+        name, nodes, axes = layout.kind.exact(layout, item, at)
+        _refuse_recoded(layout, nodes, axes, at)
+        if layout.places is None and name in [figure.figure for figure in figures]:
+            raise Refused(f"the margin {name!r} is named twice as exact: name it once")
+        here = at["of"] if isinstance(item, Exactly) else at
+        matrix = _as_they_are(layout, nodes, here) if axes is None else sums_to(layout, nodes, axes, here)
+        rows = np.split(matrix.indices, matrix.indptr[1:-1]) if few else []
+        names = None if axes is None or layout.cube is None else [layout.cube.all_names[a] for a in axes]
+        figures.append(Figure(figure=name, axes=names, rows=[each.tolist() for each in rows]))
+        sums.append(matrix)
+    every = sparse.csr_array(sparse.vstack(sums, format="csr"))
+    constraint = exact_rows(layout.query, [None if each.axes is None else tuple(each.axes) for each in figures], every)
+    kept = constraint.parts[0].rows
+    assert kept is not None
+    single = layout.tree is not None and every.nnz == every.shape[0]
+    outputs = [[row] for row in np.unique(every.indices).tolist()] if single else [r for f in figures for r in f.rows]
+    texts = [_in_common(layout, each) for each in outputs]
+    return (titled(constraint, texts) if len(texts) == kept.count else constraint), figures
 
 
-def titled(constraint: Constraint, texts: list[str]) -> Constraint:
-    """Call the rows of a constraint by these names."""
-    part = constraint.parts[0]
-    assert part.rows is not None
-    literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
-    titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
-    return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))
-
-
-def _margins(
-    layout: Layout, items: list[tuple[Item | Exactly, At]]
-) -> tuple[list[str], list[list[list[int]]], Constraint]:
-    """The names of exact margins of a cube, the outputs behind each figure unless there are many, and the invariant."""
-    margins = [_axes_of(layout, item, at) for item, at in items]
-    for axes, (_, at) in zip(margins, items, strict=True):
-        _refuse_recoded(layout, axes, at)
-    names = [layout.margin_name(axes) for axes in margins]
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if repeated is not None:
-        raise Refused(f"the margin {repeated!r} is named twice as exact: name it once")
-    cube = layout.query.cube
-    assert cube is not None
-    sums = [_margin_rows(layout, axes, at) for axes, (_, at) in zip(margins, items, strict=True)]
-    if layout.query.identity:
-        constraint = invariant(exact_margins(cube.shape, margins))
-    else:
-        constraint = invariant(sparse.vstack(sums, format="csr"))
-    few = layout.query.n <= MOST_LISTED
-    rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums]
-    return names, rows, constraint
-
-
-def _axes_of(layout: Layout, item: Item | Exactly, at: At) -> tuple[int, ...]:
-    if isinstance(item, Exactly):
-        raise at["by"].refuse("by is for hierarchies with categories: name the axes of the margin in its place")
-    return tuple(int(a) for a in layout.figure(item, at))
-
-
-def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
-    """Return the 0/1 rows that sum outputs to a margin, from the first measured margin that holds it."""
-    cube = layout.query.cube
-    assert cube is not None
-    for m, name in enumerate(layout.levels):
-        kept = tuple(cube.all_names.index(part) for part in name.split(" × ")) if name != "total" else ()
-        if cube.tells(kept, axes):
-            outputs = np.flatnonzero(layout.level_of == m)
-            position = cube.within(kept, axes)
-            count = int(np.prod([cube.shape[a] for a in axes], dtype=np.int64))
-            ones = np.ones(outputs.size, dtype=np.int64)
-            return sparse.csr_array((ones, (position, outputs)), shape=(count, layout.query.n))
-    sentence = (
-        f"the margin {layout.margin_name(axes)!r} does not follow from the margins that are measured: add it to them"
+def _as_they_are(layout: Layout, nodes: Ints | None, at: At) -> Any:
+    outputs = layout.measured(nodes, None, at)
+    return sparse.csr_array(
+        (np.ones(outputs.size, np.int64), outputs, np.arange(outputs.size + 1)), shape=(outputs.size, layout.query.n)
     )
-    raise at.refuse(sentence, layout.margin_name(axes), layout.levels)
 
 
-def _refuse_recoded(layout: Layout, axes: tuple[int, ...], at: At) -> None:
-    """Refuse exact groups of values: what they tell beside other tables is written down by columns of the records."""
-    cube = layout.query.domain[1]
+def sums_to(layout: Layout, nodes: Ints | None, axes: Axes, at: At) -> Any:
+    """Return the 0/1 rows that sum outputs to a margin of places, depth by depth, from the smallest that tells it."""
+    cube = layout.cube
     assert cube is not None
-    coarse = [cube.all_names[a] for a in axes if a >= len(cube.shape)]
-    if coarse:
-        own = cube.names[cube.own(cube.all_names.index(coarse[0]))]
-        sentence = f"exact figures are of columns of the records: name a margin with {own!r} in place of {coarse[0]!r}"
-        raise at.refuse(sentence, found=coarse[0])
-
-
-def _spans(rows: Any) -> list[tuple[int, int]]:
-    return list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
-
-
-def _exact_nodes(layout: Layout, item: Item | Exactly, at: At) -> tuple[str, list[list[int]]]:
-    """The name of exact figures of a hierarchy, and the outputs that add up to each: by all categories unless said."""
-    if isinstance(item, dict):
-        raise at.refuse("found a mapping: {LEVEL: MARGIN} goes with a hierarchy and a cube together")
-    figure, here = (item.of, at["of"]) if isinstance(item, Exactly) else (item, at)
-    name = figure if isinstance(figure, str) else " / ".join(figure)
-    outputs = layout.outputs(figure, here).reshape(-1, layout.by)
-    categories = layout.asked.categories
-    kept = item.by if isinstance(item, Exactly) else categories
-    for category in kept:
-        if category not in categories:
-            raise at["by"].refuse(f"the table has no category {category!r}", category, list(categories))
-    if set(kept) == set(categories):
-        return name, [[int(row)] for row in outputs.ravel()]
-    part = category_groups(layout, kept)
-    sums = [outputs[node, part == each].tolist() for node in range(len(outputs)) for each in range(part.max() + 1)]
-    return f"{name} by {', '.join(kept)}" if kept else f"{name}, total", sums
-
-
-def category_groups(layout: Layout, kept: Sequence[str]) -> Ints:
-    """For every combination of categories, the number of that of those that are kept, in their order in the table."""
-    sizes = [key.size for key in layout.keys[1:]]
-    points = np.unravel_index(np.arange(layout.by), sizes)
-    group = np.zeros(layout.by, dtype=np.int64)
-    for name, size, point in zip(layout.asked.categories, sizes, points, strict=True):
-        if name in kept:
-            group = group * size + point
-    return group
-
-
-def sums_of_rows(rows: list[list[int]], n: int) -> Any:
-    """A matrix of ones that adds up outputs, one row for each list."""
-    ends = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
-    indices = np.concatenate([np.array(each, dtype=np.int64) for each in rows])
-    return sparse.csr_array((np.ones(indices.size, dtype=np.int64), indices, ends), shape=(len(rows), n))
-
-
-def _called(layout: Layout, item: Item | Exactly, at: At) -> str:
-    """The name of exact figures in areas: of a level or place, and of the margin there."""
-    assert layout.areas is not None
-    assert not isinstance(item, Exactly)  # refused with its rows
-    if not isinstance(item, dict):
-        return item if isinstance(item, str) else " / ".join(item)
-    axes = layout.in_areas(item, at)[1]
-    return f"{next(iter(item))}{INSIDE}{layout.areas.table.margin_name(axes)}"
-
-
-def _area_rows(layout: Layout, item: Item | Exactly, at: At) -> Any:
-    """Return the 0/1 rows of exact figures in areas: all that are measured there, or sums of them to one margin."""
-    query = layout.areas
-    assert query is not None
-    if isinstance(item, Exactly):
-        raise at["by"].refuse("by is for hierarchies with categories: write {LEVEL: MARGIN} here")
-    nodes, axes = layout.in_areas(item, at)
-    if layout.asked.recode:
-        asked = (
-            [axes]
-            if axes is not None
-            else [kept for depth, kept in query.groups if depth in query.hierarchy.depth[nodes]]
-        )
-        for each in asked:
-            _refuse_recoded(layout, each, at)
-    if axes is None:
-        outputs = layout.outputs(item, at)
-        whole = np.arange(outputs.size + 1)
-        return sparse.csr_array((np.ones(outputs.size, np.int64), outputs, whole), shape=(outputs.size, query.n))
+    depths = [0] if layout.places is None else (np.unique(layout.places.depth[nodes]) + 1).tolist()
     parts = []
-    for depth in np.unique(query.hierarchy.depth[nodes]).tolist():
+    for depth in depths:
         holding = [
-            g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and query.table.tells(kept, axes)
+            level
+            for level, margin in enumerate(layout.margins)
+            if margin.places == depth and cube.tells(layout.kept[level], axes)
         ]
         if not holding:
-            level, name = query.hierarchy.levels[depth], query.table.margin_name(axes)
-            sentence = f"the margin {name!r} does not follow from what is measured at {level!r}: add it there"
+            where = "the margins that are measured" if layout.places is None else f"what is measured at {depth!r}"
+            there = "to them"
+            if layout.places is not None:
+                where, there = f"what is measured at {layout.places.levels[depth - 1]!r}", "there"
+            name = cube.margin_name(axes)
+            sentence = f"the margin {name!r} does not follow from {where}: add it {there}"
             raise at.refuse(sentence, name, layout.levels)
-        group = min(holding, key=lambda g: int(query.sizes[g]))
-        kept = query.groups[group][1]
-        mine = query.outputs(group)[np.isin(query.places[group][0], nodes)]
-        index = query.table.within(kept, axes)
-        size = int(index.max()) + 1
-        row = (np.arange(len(mine))[:, None] * size + index).ravel()
-        ones = np.ones(row.size, dtype=np.int64)
-        parts.append(sparse.csr_array((ones, (row, mine.ravel())), shape=(len(mine) * size, query.n)))
-    return sparse.vstack(parts, format="csr")
+        level = min(holding, key=lambda each: (len(layout.kept[each]), layout.rows(each).shape[1]))
+        mine = slice(None) if nodes is None else np.isin(layout.nodes(level), nodes)
+        parts.append(added(layout.rows(level)[mine], cube.within(layout.kept[level], axes), layout.query.n))
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
 
-def _sum_name(layout: Layout, outputs: list[int]) -> str:
-    """The name of a node over some of its categories: what the outputs that add up to it have in common."""
-    first = {name: texts[outputs] for name, texts in layout.columns.items() if name != "level"}
-    return " / ".join(str(texts[0]) for texts in first.values() if texts[0] is not None and (texts == texts[0]).all())
+def _refuse_recoded(layout: Layout, nodes: Ints | None, axes: Axes | None, at: At) -> None:
+    """Refuse exact groups of values: what they tell beside other tables is written down by columns of the records."""
+    cube = layout.cube
+    if cube is None or not layout.asked.recode:
+        return
+    depths = set() if nodes is None or layout.places is None else set((layout.places.depth[nodes] + 1).tolist())
+    there = (kept for kept, margin in zip(layout.kept, layout.margins, strict=True) if margin.places in depths)
+    coarse = [a for each in (there if axes is None else [axes]) for a in each if a >= len(cube.shape)]
+    if coarse:
+        name, own = cube.all_names[coarse[0]], cube.names[cube.own(coarse[0])]
+        sentence = f"exact figures are of columns of the records: name a margin with {own!r} in place of {name!r}"
+        raise at.refuse(sentence, found=name)
 
 
-def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:
-    """The name of a cell of a margin: what the outputs that add up to it have in common."""
-    axes = [] if name == "total" else name.split(" × ")
-    return " / ".join(str(layout.columns[axis][outputs[0]]) for axis in axes) or "total"
+def _in_common(layout: Layout, outputs: list[int]) -> str:
+    """The name of an exact figure: that of its output, or the names that the outputs which add up to it share."""
+    if len(outputs) == 1:
+        return str(layout.query.labels[outputs[0]])
+    first = (texts[outputs] for name, texts in layout.columns.items() if name != "level")
+    return " / ".join(str(texts[0]) for texts in first if texts[0] is not None and (texts == texts[0]).all()) or "total"
 
 
-def _area_name(layout: Layout, outputs: list[int]) -> str:
-    """The name of an exact figure in an area: its own, or the area's with how many figures it sums up."""
-    first = str(layout.query.labels[outputs[0]])
-    return first if len(outputs) == 1 else f"the sum of {len(outputs)} figures from {first} on"
+# --- rows that are written besides the outputs ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Further rows: their names, the 0/1 matrix (rows, outputs) that adds them up, and which are exact as they are.
+
+    `titles` name groups of such rows, as levels do with outputs, and `group_of` says of which group each is.
+    """
+
+    columns: dict[str, Texts]
+    sums: Any
+    exact: Bools
+    titles: tuple[str, ...]
+    group_of: Ints
+
+    @property
+    def labels(self) -> list[str]:
+        rows = zip(*(texts.tolist() for name, texts in self.columns.items() if name != "level"), strict=True)
+        return [" / ".join(str(text) for text in row if text is not None) or "total" for row in rows]
+
+
+def derived(layout: Layout, exact: Sequence[Figure]) -> Derived | None:
+    """Return the rows that are written besides the outputs; None where there are none.
+
+    They are exact margins that are not measured, and where categories divide places the totals of all places.
+    """
+    sums = [figure for figure in exact if figure.axes is not None and figure.figure not in layout.levels]
+    if not layout.kind.adds_rows or not (sums or layout.by > 1):
+        return None
+    parts, n = [], layout.query.n
+    if layout.tree is not None:
+        nodes = layout.tree.n
+        known = np.zeros(nodes, dtype=bool)
+        known[[rows[0] // layout.by for figure in sums if not figure.axes for rows in figure.rows]] = True
+        totals = sparse.csr_array(
+            (np.ones(n, np.int64), np.arange(n), np.arange(nodes + 1) * layout.by), shape=(nodes, n)
+        )
+        titles = tuple(f"{level}, total" for level in layout.levels)
+        parts.append(Derived(_names(layout, totals, []), totals, known, titles, layout.tree.depth))
+        sums = [figure for figure in sums if figure.axes]
+    for figure in sums:
+        axes, cube = list(figure.axes or ()), layout.cube
+        assert cube is not None
+        rows = (
+            sums_of_rows(figure.rows, layout.query.n)
+            if figure.rows
+            else sums_to(layout, None, cube.axes(axes), layout.at)
+        )
+        columns = _names(layout, rows, axes)
+        if layout.tree is None:
+            columns["level"][:] = figure.figure
+        count = rows.shape[0]
+        parts.append(Derived(columns, rows, np.ones(count, bool), (figure.figure,), np.zeros(count, np.int64)))
+    first = np.cumsum([0, *(len(part.titles) for part in parts)])
+    return Derived(
+        {name: np.concatenate([part.columns[name] for part in parts]) for name in layout.columns},
+        sparse.vstack([part.sums for part in parts], format="csr"),
+        np.concatenate([part.exact for part in parts]),
+        tuple(title for part in parts for title in part.titles),
+        np.concatenate([part.group_of + start for part, start in zip(parts, first[:-1], strict=True)]),
+    )
+
+
+def _names(layout: Layout, sums: Any, axes: Sequence[str]) -> dict[str, Texts]:
+    """The names of sums of outputs: their places, and these axes."""
+    first = sums.indices[sums.indptr[:-1]]
+    columns = {name: texts[first].copy() for name, texts in layout.columns.items()}
+    for name in layout.cube.all_names if layout.cube is not None else ():
+        if name not in axes:
+            columns[name][:] = None
+    return columns

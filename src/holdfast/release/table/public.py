@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,14 +13,13 @@ import duckdb
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.places import At
+from holdfast.release.spec.sections import DataSpec
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
 from holdfast.release.storage.argus import levels
-from holdfast.release.storage.coded import Texts
-from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
-from holdfast.release.storage.tables import label_column
+from holdfast.release.storage.engine import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
+from holdfast.release.storage.tables import Texts, label_column
 from holdfast.release.table.area_names import distinct
 
 #: A hierarchy of τ-ARGUS: its columns are called level_1, level_2, …
@@ -53,13 +53,17 @@ class PublicFiles:
         if not path.name.endswith(ENDS):
             raise at.refuse(f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
         try:
-            if path.exists() and not path.is_file():
+            if os.path.exists(path) and not os.path.isfile(path):
                 raise at.refuse(f"{file!r} is no plain file: name a file of rows", found=file)
             if file not in self.hashes:
                 with path.open("rb") as content:
                     self.hashes[file] = hashlib.file_digest(content, "sha256").hexdigest()
         except FileNotFoundError:
-            near = [each.name for each in path.parent.glob("*") if each.suffix in ENDS] if path.parent.is_dir() else []
+            near = (
+                [each.name for each in path.parent.glob("*") if each.suffix in ENDS]
+                if os.path.isdir(path.parent)
+                else []
+            )
             raise at.refuse(f"there is no file {file!r}", file, difflib.get_close_matches(file, near)) from None
         except OSError as error:
             raise at.refuse(f"the file {file!r} cannot be read: {error.strerror}", found=file) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import duckdb
 
 from holdfast.arguments import Refused
-from holdfast.release.spec.data import COUNTS, SECRET
-from holdfast.release.storage.reading import WHOLE_TEXT, Unreadable, quoted_name, rows_of, session
+from holdfast.release.spec.sections import COUNTS, SECRET
+from holdfast.release.storage.engine import WHOLE_TEXT, Unreadable, quoted_name, rows_of, session
 from holdfast.release.table.public import ENDS
 
 SPEC = """\
@@ -157,7 +158,7 @@ def _columns(path: Path) -> tuple[list[str], str | None, int, dict[str, int], di
     """
     if not path.name.endswith(ENDS):
         raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
-    if not path.exists():
+    if not os.path.exists(path):
         raise Refused(f"there is no domain file {str(path)!r}")
     with session() as engine:
         try:

@@ -6,23 +6,30 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from holdfast.release.facts.table import Holds
 from holdfast.release.spec.table import UNNAMED
 
 if TYPE_CHECKING:
-    from holdfast.release.table.domain import Layout
+    from holdfast.release.table.shape import Layout
 
-#: How a figure is known: every output of a release says it in these words.
-PUBLISHED, FOLLOWS, DEFINED = "published exactly", "follows from exact figures", "known by definition"
-NOISY = "noisy"
+#: How a figure is known, besides what the rule book calls published and following.
+DEFINED, NOISY = "known by definition", "noisy"
 #: How a spec allows values that are not whole.
 REAL = "numbers: real"
 #: What is asked of columns, and what holds in a table, by the key of the certificate.
+LEARN, NOT_COVERED = "Can somebody learn it?", "not covered by this promise"
 HOW = (
-    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
-    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
-    "cannot change, a statement about fewer does not protect."
+    "Beside exact figures a record often cannot change alone: others must change with it, so that the exact figures "
+    "stay. Below stands for every column how many must change together, and how strongly that is hidden. A promise "
+    "about fewer does not cover the column."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
+#: Rules with how many there are, of one and of several.
+RULES = {
+    "orders": ("ordered row of figures never falls", "ordered rows never fall"),
+    "linear": ("weighted sum is in its limits", "weighted sums are in theirs"),
+    "impossible": ("figure is 0 by definition", "figures are 0 by definition"),
+}
 _REMEDIES = {
     "use onto(..., integer=False)": f"use onto with {REAL}",
     "use law='laplace', or laplace(...).given(...)": "use extend-laplace or given",
@@ -43,12 +50,10 @@ _REMEDIES = {
 
 
 def percent(share: float) -> str:
-    """Write a part of all in hundredths."""
     return f"{100 * share:.6g} %"
 
 
 def ways_in_words(ways: str) -> str:
-    """Name the ways that compute a table, each once."""
     return " and ".join(dict.fromkeys(ways.split(", ")))
 
 
@@ -92,12 +97,10 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
 
 
 def words_about(table: str, words: str) -> str:
-    """Words about a table, behind the name that it was given."""
     return words if table == UNNAMED else f"{table}: {words}"
 
 
 def sentence_about(table: str, words: str) -> str:
-    """The same at the beginning of a sentence."""
     return f"{words[:1].upper()}{words[1:]}" if table == UNNAMED else f"{table}: {words}"
 
 
@@ -108,5 +111,17 @@ def as_sentence(words: str, tables: Iterable[Any]) -> str:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Write how many there are, with the words for one or for several."""
     return f"{number:,} {one if number == 1 else many}"
+
+
+def held(holds: Holds) -> str:
+    words = [words for key, words in HOLDS.items() if getattr(holds, key)]
+    words += ["counts stay within the bounds of the spec"] if holds.bounds else []
+    for name, rules in RULES.items():
+        count = len(getattr(holds, name))
+        words += [counted(count, *rules)] if count else []
+    if holds.either:
+        words.append(f"one of {' and '.join(str(len(sides)) for sides in holds.either)} sides holds")
+    if holds.exact:
+        words.append(f"published exactly: {', '.join(figure.figure for figure in holds.exact)}")
+    return ", ".join(words) or "nothing is required"

@@ -22,8 +22,8 @@ from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
+from holdfast.subspace.ellipsoids import MOST_ROUNDS, ascend
 from holdfast.subspace.law import normal_spread, shown, times_one_record
-from holdfast.subspace.optimum.ascent import MOST_ROUNDS, ascend
 
 Axes = tuple[int, ...]
 
@@ -87,7 +87,6 @@ class CubeSpaces:
 
     @property
     def n(self) -> int:
-        """The number of outputs."""
         return sum(self._size(axes) for axes in self.keep)
 
     def _size(self, axes: Axes) -> int:
@@ -101,7 +100,6 @@ class CubeSpaces:
 
     @cached_property
     def dimensions(self) -> list[int]:
-        """The dimension of each free space."""
         return [math.prod(self.shape[a] - 1 for a in chosen) for chosen in self.free]
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.arrays import Floats
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace.extended_laplace import FrameLaplace
-from holdfast.subspace.k_norm.k_norm import Cells, KNorm
+from holdfast.subspace.k_norm import Cells, KNorm
 from holdfast.subspace.law import shown
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 from holdfast.subspace.structure.tree_space import TreeSpace
@@ -28,7 +28,7 @@ def k_norm(query: Query, neighbours: Neighbours, spaces: CubeSpaces | None, tree
         cells,
         lambda numbers: np.asarray((columns @ numbers.T).T),
         lambda weights: np.asarray((columns.T @ weights.T).T),
-        lambda: (below, below),
+        cells.variances(below, below),
         neighbours,
     )
 
@@ -63,10 +63,9 @@ def _cells(n: int, neighbours: Neighbours, total: bool) -> KNorm:
     def apply(numbers: Floats) -> Floats:
         return numbers - numbers.mean(axis=1, keepdims=True) if which == "centred" else numbers
 
-    def diagonal() -> tuple[Floats, Floats]:
-        return (ones * (1 - 1 / n), 0 * ones) if which == "centred" else (ones, ones)
-
-    return KNorm(Cells(which, ones), apply, apply, diagonal, neighbours)
+    cells = Cells(which, ones)
+    squares, sums = (ones * (1 - 1 / n), 0 * ones) if which == "centred" else (ones, ones)
+    return KNorm(cells, apply, apply, cells.variances(squares, sums), neighbours)
 
 
 def _moving(spaces: CubeSpaces) -> list[int]:
@@ -81,5 +80,4 @@ def _all_in_space(tree: TreeSpace, neighbours: Neighbours) -> bool:
 
 
 def _leaves_below(query: Query) -> Floats:
-    """How many cells each output counts."""
     return np.asarray(query.columns.sum(axis=1), dtype=np.float64).ravel()

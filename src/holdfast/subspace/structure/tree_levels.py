@@ -51,17 +51,14 @@ class TreeLevels:
 
     @cached_property
     def nodes(self) -> list[int]:
-        """The number of nodes of each level."""
         return [here.stop - here.start for here in self.tree.levels]
 
     @cached_property
     def below(self) -> list[int]:
-        """The leaves below a node of each level."""
         return [self.nodes[-1] // count for count in self.nodes]
 
     @cached_property
     def dimensions(self) -> list[int]:
-        """The dimension of each free space."""
         return [self.nodes[k] - self.nodes[k - 1] if k else 1 for k in self.free]
 
     @cached_property

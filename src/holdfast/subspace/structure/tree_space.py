@@ -58,12 +58,10 @@ class TreeSpace:
 
     @property
     def n(self) -> int:
-        """The number of outputs."""
         return int(self.order.size)
 
     @cached_property
     def leaf(self) -> Bools:
-        """Whether an output has no children."""
         result = np.ones(self.n, dtype=bool)
         result[self.above[self.above >= 0]] = False
         return result
@@ -113,7 +111,6 @@ class TreeSpace:
 
     @property
     def variances(self) -> Floats:
-        """The variance of every output, in the order of the passes."""
         return self.path_moments[0]
 
     @cached_property
@@ -187,7 +184,6 @@ class TreeGaussian:
 
     @property
     def exact(self) -> bool:
-        """Whether it is attained, up to rounding."""
         return self._loss[1]
 
     @property

@@ -20,8 +20,8 @@ from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream
+from holdfast.subspace.ellipsoids import ascend
 from holdfast.subspace.law import SLACK, normal_spread, shown, times_one_record
-from holdfast.subspace.optimum.ascent import ascend
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 
 #: The permutation in which waves of equal length are taken: a fixed one, so that blocks hold waves of every kind.
@@ -107,7 +107,6 @@ def _loss(powers: Floats, neighbours: Neighbours) -> Fraction:
 
 
 def _longest(block: npt.NDArray[np.bool_], adds: bool) -> float:
-    """The greatest squared length of a difference in a block."""
     return _longest_of(block.astype(np.float64), adds)
 
 

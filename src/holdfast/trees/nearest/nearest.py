@@ -133,7 +133,6 @@ class Nearest:
 
     @property
     def _named(self) -> tuple[Ints, Ints]:
-        """The names of leaves and of inner outputs."""
         leaves, inner = self.layout.leaves, self.layout.inner
         return (leaves, inner) if self.names is None else (self.names[leaves], self.names[inner])
 

@@ -60,7 +60,6 @@ class Rows:
     gap: Ints
 
     def chosen(self, rows: Bools) -> Rows:
-        """Some of the rows."""
         return Rows(self.lo[rows], self.hi[rows], self.low[rows], self.high[rows], self.gap[rows])
 
 
@@ -132,7 +131,6 @@ def _turn(
 
 
 def _children(layout: Layout, k: int) -> tuple[slice, slice]:
-    """The leaves and the inner outputs below an inner output."""
     leaf, inner = layout.leaf_start, layout.inner_start
     return slice(leaf[k], leaf[k + 1]), slice(inner[k], inner[k + 1])
 
@@ -278,7 +276,6 @@ def upward(
 
 
 def _width(units: Units) -> int:
-    """How many units there are of each output."""
     return units.costs.shape[1] // max(1, units.before.shape[1])
 
 

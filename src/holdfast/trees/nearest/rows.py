@@ -177,7 +177,6 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, in
 
 @compiled(beyond=20_000)
 def write_real_rows(forest, bounds, ends, noisy, moves, result):  # type: ignore[no-untyped-def]
-    """Write real tables from the moves of leaves."""
     for row in range(noisy.shape[0]):
         _write_real(forest, bounds, ends, noisy[row], moves[row], result[row])
 

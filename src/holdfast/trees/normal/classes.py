@@ -45,7 +45,6 @@ class Classes:
 
     @cached_property
     def levels(self) -> list[Ints]:
-        """The classes by depth."""
         depth = np.zeros(self.parents.size, np.int64)
         for c in range(self.parents.size):
             depth[c] = 0 if self.parents[c] < 0 else depth[self.parents[c]] + 1
@@ -53,7 +52,6 @@ class Classes:
 
     @cached_property
     def nodes(self) -> Floats:
-        """How many nodes each class has in all."""
         total = self.times.astype(np.float64)
         for here in self.levels[1:]:
             total[here] *= total[self.parents[here]]
@@ -61,7 +59,6 @@ class Classes:
 
     @cached_property
     def inner(self) -> Bools:
-        """Whether each class has children."""
         found = np.zeros(self.parents.size, bool)
         found[self.parents[self.parents >= 0]] = True
         return found

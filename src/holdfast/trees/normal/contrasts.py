@@ -23,7 +23,6 @@ def turned(values: Floats) -> Floats:
 
 
 def turned_back(coordinates: Floats) -> Floats:
-    """Return the tables that have these coordinates."""
     result = np.array(coordinates, dtype=np.float64, order="C")
     for axis in range(1, result.ndim):
         if result.shape[axis] > 1:

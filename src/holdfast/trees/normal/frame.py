@@ -36,7 +36,6 @@ class Frame:
 
     @cached_property
     def cuts(self) -> dict[Axes, slice]:
-        """The columns of every set of axes."""
         found, start = {}, 0
         for axes in (axes for _, sets in self.patterns for axes in sets):
             count = grains.count_of(self.query.table, axes)
@@ -46,7 +45,6 @@ class Frame:
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
         return max(cut.stop for cut in self.cuts.values())
 
     @cached_property

@@ -19,12 +19,10 @@ Axes = tuple[int, ...]
 
 
 def alike(table: Cube) -> bool:
-    """Whether every recoding of a cube has groups of one size."""
     return all(each.alike for each in table.recoded)
 
 
 def _chain(table: Cube, axis: int) -> Axes:
-    """What an axis tells, from coarse to fine."""
     chain = table.chain(table.own(axis))
     return chain[: chain.index(axis) + 1]
 
@@ -77,7 +75,6 @@ def held(table: Cube, kept: Axes) -> tuple[slice, ...]:
 
 
 def count_of(table: Cube, chosen: Axes) -> int:
-    """Return how many contrasts a set of axes has."""
     return math.prod(table.rank(axis) for axis in chosen)
 
 

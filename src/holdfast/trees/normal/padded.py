@@ -63,7 +63,6 @@ class Padded(Residuals):
 
     @property
     def exact(self) -> bool:
-        """Whether variances are those of the estimate."""
         return False
 
     @cached_property
@@ -83,7 +82,6 @@ class Padded(Residuals):
         return result
 
     def outside(self, values: Floats) -> Floats:
-        """Return the values of the outputs that were asked."""
         return values[..., self.outputs]
 
     def answer(self, cells: Array) -> Array:

@@ -57,7 +57,6 @@ class NormalPasses:
         _means(self.first, self.own, self.upward, self.below, values)
 
     def variances(self) -> Floats:
-        """Return the variance of every node's value, in this order."""
         return np.asarray(_variances(self.first, self.upward, self.below))
 
     def variance_of(self, weights: Floats) -> float:

@@ -61,7 +61,6 @@ class Coordinate:
 
     @cached_property
     def variances(self) -> Floats:
-        """The variance of a coordinate at each node."""
         return self.at_nodes(self.passes.variances()[None])[:, 0]
 
 
@@ -86,7 +85,6 @@ class Residuals:
 
     @property
     def exact(self) -> bool:
-        """Whether variances are those of the estimate."""
         return True
 
     def inside(self, measured: Floats) -> Floats:
@@ -94,11 +92,9 @@ class Residuals:
         return measured
 
     def outside(self, values: Floats) -> Floats:
-        """Return the values of what was asked from those of all outputs."""
         return values
 
     def answer(self, cells: Array) -> Array:
-        """Return what was asked from the cells of the leaves."""
         return self.query.totals(cells)
 
     def empty(self, known: Bools | None) -> Bools | None:
@@ -145,7 +141,6 @@ class Residuals:
         return found
 
     def _summed(self, kept: Axes) -> int:
-        """Return how many cells are summed into one entry of a margin."""
         return self.query.table.cells // math.prod(self.query.table.sizes[a] for a in kept)
 
     @cached_property
@@ -165,7 +160,6 @@ class Residuals:
 
     @cached_property
     def normals_needed(self) -> int:
-        """How many standard normal numbers one draw takes."""
         return sum(each.count * each.deviations_kept() for each in self.coordinates)
 
     def estimated(self, measured: Floats, *, below: bool = False) -> Floats:

@@ -7,17 +7,17 @@ H7).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import Refused, one_of, rational, shown
+from holdfast.arguments import ByLevel, Refused, one_of, rational, shown
 from holdfast.arrays import Floats
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Neighbours, Query, Relation
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.identity import CellCounts
@@ -38,12 +38,26 @@ MIXTURES = 30
 FREE = 10**6
 
 
+class Shares(dict[Any, Fraction]):
+    """Shares by level, or by level and margin; a level is asked for by its name or, as in `query.groups`, its depth."""
+
+    def __init__(self, shares: Mapping[Any, Fraction], levels: Sequence[str]) -> None:
+        super().__init__(shares)
+        self._levels = tuple(levels)
+
+    def __missing__(self, key: Any) -> Fraction:
+        depth, *margin = key if isinstance(key, tuple) else (key,)
+        if not isinstance(depth, (int, np.integer)) or not 0 <= depth < len(self._levels):
+            raise KeyError(key)
+        return self[(self._levels[depth], *margin) if margin else self._levels[depth]]
+
+
 @dataclass(frozen=True)
 class Split:
     """Shares of a budget for `gaussian(query, rho=…, shares=split.shares)`. Made by `best_shares`.
 
     Args:
-        shares: the part of every level (or margin of a level).
+        shares: the part of every level (or margin of a level), by the level's name or depth.
         squared_error: the weighted sum of squared errors at μ = 1 after best linear estimation; where relative errors
             are made least, their mean or largest, for one record in all.
         gap: how much less any other shares could have at most.
@@ -64,8 +78,8 @@ class Split:
 
 def best_shares(
     query: Query,
-    weights: Mapping[Any, Any] | None = None,
-    neighbours: Any = "add-remove",
+    weights: ByLevel | None = None,
+    neighbours: Relation = "add-remove",
     *,
     minimise: str = SQUARES,
     residuals: bool = False,
@@ -116,7 +130,7 @@ def best_shares(
     keys = residual_names(query) if residuals else _keys(query, asked)
     shares = {key: Fraction(FREE) if c == 0 else Fraction(p) for key, p, c in zip(keys, precision, cost, strict=True)}
     lower = problem.bound(relation)
-    return Split(shares, error, gap, min(lower, error))
+    return Split(Shares(shares, asked.hierarchy.levels), error, gap, min(lower, error))
 
 
 def _keys(query: Query, asked: AreaMargins) -> list[Any]:

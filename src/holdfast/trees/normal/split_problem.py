@@ -56,7 +56,6 @@ class Problem:
 
     @cached_property
     def _places(self) -> Classes:
-        """The classes of the hierarchy itself."""
         return Classes.of(self.query.hierarchy.parents, self.query.hierarchy.depth)
 
     @cached_property
@@ -83,7 +82,6 @@ class Problem:
 
     @cached_property
     def _count(self) -> Floats:
-        """How many coordinates each set of axes has."""
         return np.array([float(grains.count_of(self.query.table, axes)) for axes in self._sets])
 
     @cached_property
@@ -109,7 +107,6 @@ class Problem:
         return np.asarray((self._holds * (slopes @ self._depth.T)).sum(axis=0))
 
     def wanted_by_set(self) -> dict[Axes, Floats]:
-        """Return for every set of axes the weight that is wanted at each depth."""
         return dict(zip(self._sets, self.by_depth(self.wanted), strict=True))
 
     def bound(self, relation: Neighbours) -> float:
@@ -210,7 +207,6 @@ class ResidualProblem(Problem):
 
     @cached_property
     def residuals(self) -> list[tuple[int, Axes]]:
-        """Every depth with each set of axes that is known there."""
         return residuals_of(self.query)
 
     @cached_property

@@ -15,12 +15,14 @@ from holdfast.trees.prices.uncut_leaf import UncutLeaf, largest_exchange
 MOST_PAIRS = 2000
 #: So many kinds of pairs are evaluated exactly at most; the others keep their upper bounds.
 MOST_EVALUATED = 60
+#: Leaves of a star up to which its price is added up; beyond, it is that of endlessly many to any digit that matters.
+MOST_LEAVES = 1_000
 
 
 def exchanged(prices: Prices, steps: Fraction) -> arb | None:
     """A ball of the largest loss with its price, over all pairs of leaves that can exchange a record of so many steps.
 
-    Guarantee: docs/theory/nonnegativity.md, Propositions 6 to 8. None where too many kinds of pairs would compete.
+    Guarantee: docs/theory/nonnegativity.md, Propositions 6 to 8, 11, 12. None where too many kinds of pairs compete.
     """
     pairs = AlikeLeaves(prices.bounds).pairs(MOST_PAIRS)
     if pairs is None:
@@ -54,14 +56,41 @@ class _Pair:
             self.price = arb(0)
         else:
             self.price = rise.min(largest_exchange(step_loss, prices.rate(j), b.width[j], steps, prices.integer))
+        if self._trade_places():
+            self.price = arb(0)
         self.price = self.price.min(self.loss)
         self.most = self.loss + self.price
+
+    def _trade_places(self) -> bool:
+        """Whether the exchange puts the two leaves in each other's place, and changes nothing else (Proposition 11)."""
+        b, both = self.prices.bounds, [self.i, self.j]
+        siblings = bool((b.parents[both] == self.meeting).all() and b.which[self.i] == b.which[self.j])
+        return siblings and bool((b.low & b.high)[both].all() and (b.width[both] == float(self.steps)).all())
+
+    def _in_a_star(self) -> arb | None:
+        """The price of real noise of one scale on the leaves below an exact node (Proposition 12); None elsewhere."""
+        b = self.prices.bounds
+        leaves = b.children_of(self.meeting)
+        alike = b.is_leaf[leaves] & ~b.exact[leaves] & (b.which[leaves] == b.which[self.i])
+        if not (b.exact[self.meeting] and (alike & b.low[leaves] & ~b.high[leaves]).all()) or leaves.size > MOST_LEAVES:
+            return None
+        mean = ball(2 * self.prices.rate(self.i) * self.steps)
+        term = below = (-mean).exp()  # the chances that a Poisson number of this mean is k, and at most k
+        ratio = arb(1)
+        for k in range(1, leaves.size):
+            ratio += 1 - below
+            term *= mean / k
+            below += term
+        return ratio.log()
 
     def total(self, uncut: dict[int, UncutLeaf]) -> arb:
         """The loss with the price, by Proposition 6 where it applies."""
         b = self.prices.bounds
-        if b.high[self.i] or not self.bounded or self.meeting == NOWHERE or not self.prices.integer:
+        if b.high[self.i] or not self.bounded or self.meeting == NOWHERE:
             return self.most
+        if not self.prices.integer:
+            star = self._in_a_star()
+            return self.most if star is None else self.loss + self.price.min(star)
         if self.i not in uncut:
             uncut[self.i] = UncutLeaf(self.prices, self.i)
         if not uncut[self.i].proper:

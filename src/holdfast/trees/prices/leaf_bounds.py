@@ -59,7 +59,6 @@ class LeafBounds(Owner):
 
     @cached_property
     def is_leaf(self) -> Bools:
-        """Whether an output has no children."""
         return np.asarray(np.diff(self._passed[0]) == 0)
 
     @property
@@ -113,7 +112,6 @@ class LeafBounds(Owner):
 
     @cached_property
     def examples(self) -> Ints:
-        """One leaf of each class."""
         leaves = np.flatnonzero(self.is_leaf)
         return leaves[np.unique(self.leaf_class[leaves], return_index=True)[1]]
 

@@ -112,7 +112,6 @@ class Prices:
         return self._single[leaf]
 
     def precision(self) -> AbstractContextManager[None]:
-        """The precision at which balls of prices stay narrow."""
         return working_precision(BITS + int(12 * self.loss.max()))
 
     def _largest(self, among: Bools, figures: Floats, with_loss: bool) -> arb | None:
@@ -309,7 +308,6 @@ def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover
 
 @compiled(inner=True)
 def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compiled)
-    """log p_l."""
     if width == 0:
         return 0.0
     if loss == 0:

@@ -27,11 +27,9 @@ class Sum:
     slope: arb
 
     def times(self, other: Sum) -> Sum:
-        """The product of two sums."""
         return Sum(self.value * other.value, self.value * other.slope + self.slope * other.value)
 
     def plus(self, other: Sum, factor: arb) -> Sum:
-        """This sum and so many times another."""
         return Sum(self.value + factor * other.value, self.slope + factor * other.slope)
 
 

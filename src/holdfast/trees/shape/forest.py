@@ -69,6 +69,11 @@ class Forest:
         """Outputs breadth-first: parents before children, siblings together."""
         return self._passed[2]
 
+    @cached_property
+    def by_depth(self) -> list[Ints]:
+        """The outputs of each depth from the roots on, siblings together."""
+        return np.split(self.order, np.flatnonzero(np.diff(self.depth[self.order])) + 1)
+
     def children_of(self, v: int) -> Ints:
         """The children of one output."""
         children, start = self.children

@@ -1,1 +1,0 @@
-"""Continuous Laplace noise given equalities: Gibbs draws on its scale mixture."""

@@ -1,1 +1,0 @@
-"""Integer noise given equalities, one free cell after another."""

@@ -1,1 +1,0 @@
-"""Continuous noise given linear constraints: steps along lines."""

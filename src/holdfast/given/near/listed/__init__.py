@@ -1,1 +1,0 @@
-"""Narrow integer noise in few dimensions: all likely points are listed."""

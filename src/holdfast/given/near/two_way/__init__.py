@@ -1,1 +1,0 @@
-"""Two-way tables with exact margins, row after row."""

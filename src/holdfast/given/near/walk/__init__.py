@@ -1,1 +1,0 @@
-"""Integer noise given any linear constraint: walks on whole vectors."""

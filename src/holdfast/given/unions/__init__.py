@@ -1,1 +1,0 @@
-"""Noise given a union: the weights of its sides, and a draw from one of them."""

@@ -1,0 +1,164 @@
+"""Any law at any output of a hierarchy, given that all adds up: forecasts and reports that are probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
+from holdfast.domains import Hierarchy
+from holdfast.mechanism.checking import chosen_stream
+from holdfast.randomness import Stream
+from holdfast.trees.circles.errors.marginals import Marginals
+from holdfast.trees.circles.sampler import Sampler
+from holdfast.trees.circles.weights import TableWeight, Weight
+from holdfast.trees.shape.forest import Forest
+
+#: Most values of one law, and the largest value.
+MOST_VALUES, LARGEST_VALUE = 1_000_000, 2**40
+NEVER = "the laws never meet: no table that adds up has a positive probability"
+
+
+def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
+    """Condition independent laws of the nodes of a hierarchy on adding up; exact.
+
+    Args:
+        tree: the hierarchy; a forest has several roots.
+        laws: one per node: None (nothing is known of it), an array with the probabilities of 0, 1, 2, …, or a pair
+            (first, probabilities). Probabilities need not sum to 1. A leaf without a law must follow from its parent
+            and its siblings.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> together = hf.reconcile_laws(tree, [[0, 0, 1, 1], [1, 1, 1], [1, 1, 1]])
+        >>> together.mean.round(2).tolist()
+        [2.4, 1.2, 1.2]
+    """
+    if not isinstance(tree, Hierarchy):
+        raise Refused(f"tree must be a Hierarchy, found {type(tree).__name__}")
+    if isinstance(laws, str) or not hasattr(laws, "__len__") or len(laws) != tree.n:
+        raise Refused(f"laws must be a list with one law, or None, for each of {tree.n} nodes")
+    known: dict[tuple[int, bytes], int] = {}
+    which = np.full(tree.n, -1, dtype=np.int64)
+    weights: list[Weight] = []
+    low, high = np.full(tree.n, -np.inf), np.full(tree.n, np.inf)
+    for node, law in enumerate(laws):
+        if law is not None:
+            first, values = _read(law, node)
+            key = first, values.tobytes()
+            if key not in known:
+                known[key] = len(weights)
+                weights.append(TableWeight(first, tuple(map(Fraction, values.tolist()))))
+            which[node], low[node], high[node] = known[key], first, first + values.size - 1
+    if not weights:
+        raise Refused("laws must hold at least one law")
+    forest = Forest(tree.parents, np.zeros(tree.n, dtype=np.bool_))
+    least, most = _within(forest, which, low, high)
+    for node in np.flatnonzero(forest.is_leaf & (which < 0)).tolist():  # whatever others leave is as likely
+        if most[node] - least[node] >= MOST_VALUES:
+            raise Refused(f"node {node} has no law and may have more than {MOST_VALUES:,} values: give it one")
+        which[node] = len(weights)
+        weights.append(TableWeight(int(least[node]), (Fraction(1),) * int(most[node] - least[node] + 1)))
+    return ReconciledLaws(Sampler(forest, weights, which, least, most))
+
+
+def _read(law: Any, node: int) -> tuple[int, Floats]:
+    """The first value with a probability above 0, and the probabilities up to the last one."""
+    first, values = law if isinstance(law, tuple) and len(law) == 2 and np.ndim(law[1]) == 1 else (0, law)
+    if isinstance(first, bool) or not isinstance(first, int | np.integer) or abs(int(first)) > LARGEST_VALUE:
+        raise Refused(f"the law of node {node} must begin at a whole number")
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise Refused(f"the law of node {node} must be an array of probabilities") from None
+    if numbers.ndim != 1 or not 0 < numbers.size <= MOST_VALUES:
+        raise Refused(f"the law of node {node} must be an array of 1 to {MOST_VALUES:,} probabilities")
+    if not np.isfinite(numbers).all() or numbers.min() < 0 or not numbers.any():
+        raise Refused(f"the law of node {node} must hold finite probabilities of at least 0, one of them above 0")
+    some = np.flatnonzero(numbers)
+    return int(first) + int(some[0]), numbers[some[0] : some[-1] + 1] / numbers.max()
+
+
+def _within(forest: Forest, which: Ints, low: Floats, high: Floats) -> tuple[Ints, Ints]:
+    """Bounds that follow for every node, from its own law, those below and those above; a leaf must have both."""
+    children, start = forest.children
+    inner = [v for v in forest.order.tolist() if start[v + 1] > start[v]]
+    for _ in range(2):
+        for v in inner[::-1]:
+            below = children[start[v] : start[v + 1]]
+            low[v], high[v] = max(low[v], low[below].sum()), min(high[v], high[below].sum())
+        for v in inner:
+            below = children[start[v] : start[v + 1]]
+            for ends, others, narrower in ((high, low, np.minimum), (low, high, np.maximum)):
+                loose = np.isinf(others[below])
+                rest = others[below][~loose].sum() - np.where(loose, 0.0, others[below])
+                alone = loose.sum() - loose == 0  # all siblings have a bound
+                ends[below] = np.where(alone, narrower(ends[below], ends[v] - rest), ends[below])
+    if (low > high).any():
+        raise Refused(NEVER)
+    open_ = np.flatnonzero(forest.is_leaf & (which < 0) & (np.isinf(low) | np.isinf(high)))
+    if open_.size:
+        raise Refused(f"node {open_[0]} has no law and does not follow from others: give it one")
+    return (
+        np.where(np.isinf(low), -LARGEST, low).astype(np.int64),
+        np.where(np.isinf(high), LARGEST, high).astype(np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ReconciledLaws:
+    """The laws of all nodes of a hierarchy, given that all adds up.
+
+    `mean` and `standard_error` are arrays over nodes; `law(node)` is (values, probabilities); `interval(p)` holds the
+    ends of intervals with equal tails, (n, 2); `draw(size)` draws tables, (size, n).
+    """
+
+    _sampler: Sampler
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.standard_error).all()):
+            raise Refused(NEVER)
+
+    @cached_property
+    def _marginals(self) -> Marginals:
+        return Marginals(self._sampler)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The mean of every node."""
+        try:
+            return self._marginals.means
+        except (ArithmeticError, ValueError):  # nothing is left on any circle
+            raise Refused(NEVER) from None
+
+    @cached_property
+    def standard_error(self) -> Floats:
+        """The standard deviation of every node."""
+        return np.sqrt(self._marginals.variances)
+
+    def law(self, node: object) -> tuple[Ints, Floats]:
+        """The values of a node and their probabilities."""
+        if not isinstance(node, int | np.integer) or not 0 <= node < self._sampler.forest.n:
+            raise Refused(f"node must be one of 0 to {self._sampler.forest.n - 1}")
+        first, chances = self._marginals.law(int(node))
+        return first + np.arange(chances.size), chances
+
+    def interval(self, p: object = 0.95) -> Ints:
+        """For every node an interval that holds it with a probability of at least p, (n, 2)."""
+        if not isinstance(p, int | float) or not 0 < p < 1:
+            raise Refused("p must be a number between 0 and 1")
+        tail = (1 - p) / 2
+        return np.stack([self._marginals.quantiles(tail), self._marginals.quantiles(1 - tail)], axis=1)
+
+    def draw(self, size: object, rng: Stream | None = None) -> Ints:
+        """Draw tables that add up, (size, n), from the secure stream or from rng."""
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+            raise Refused("size must be a whole number of at least 0")
+        return self._sampler.draw(int(size), chosen_stream(rng))

@@ -1,1 +1,0 @@
-"""Tables that are networks: flows along arcs."""

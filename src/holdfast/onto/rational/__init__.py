@@ -1,1 +1,0 @@
-"""Small problems solved in rationals, and whole points near them."""

@@ -1,1 +1,0 @@
-"""How far records reach within a subspace: sensitivities of projected answers."""

@@ -1,0 +1,272 @@
+"""Sensitivity after projection on a null space N: the largest ‖Π d‖, the price of a subspace statement.
+
+Symmetry keeps the work small: cells with equal columns of the equalities are exchangeable, and the cells of
+a cube with exact margins all are. Closed forms are exact and rounded up once; where a projector has to be asked,
+it says how far each of its numbers may be off (`enclosed`), and the norm is taken of the largest that they allow.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
+from holdfast.queries import Query
+from holdfast.queries.columns import Columns, equal_columns, widest_row
+from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.weights import float_up, sqrt_up
+
+#: Sums of n numbers are computed within n times this part.
+STEP = 2.0**-52
+#: Entries of all projected columns, of one block of them, and of all their pairwise differences.
+MOST_PROJECTED = 10**9
+BLOCK = 4_000_000
+MOST_PAIR_WORK = 2 * 10**9
+
+
+def sensitivity_within(query: Query, p: float, neighbours: Any, within: Any) -> float:
+    """Return the largest ‖Π d‖_p over the difference set, p = 1, 2 or inf, rounded up (THEORY §2, subspace scope).
+
+    within: a null space N with `enclosed(columns)` (the orthogonal projector Π on N, as `values` and a `radius` of
+    their errors) and, if it has them, `rows` (the equalities) and `cube_margins`.
+    """
+    step = Fraction(1) if query.grid is None else query.grid
+    return float_up(step * Fraction(_projected(query, float(p), Neighbours.of(neighbours), within)))
+
+
+def _projected(query: Query, norm: float, relation: Neighbours, within: Any) -> float:
+    """Return records · max ‖Π d‖_p over the one-record differences, in steps of the grid, rounded up."""
+    if query.cells is None:  # Π shortens: ‖Πd‖_inf ≤ ‖Πd‖₂ ≤ ‖d‖₂ and ‖Πd‖₁ ≤ √n·‖d‖₂
+        length = query.bound([1], None, 2, relation).value
+        return sqrt_up(length * (query.n if norm == 1 else 1))
+    power = _exact_power(query, norm, relation, within)
+    if power is not None:
+        return sqrt_up(power * relation.records**2) if norm == 2 else float_up(power * relation.records)
+    return float_up(Fraction(_numerical(query, norm, relation, within)) * relation.records)
+
+
+def _exact_power(query: Query, norm: float, relation: Neighbours, within: Any) -> Fraction | None:
+    """Return max ‖Πd‖ (or its square for p = 2) exactly where a closed form is known."""
+    hint = getattr(within, "cube_margins", None)
+    if hint is not None and query.identity and len(hint[0]) <= MOST_AXES:
+        return cube_norm(tuple(hint[0]), hint[1], norm, relation.adds)
+    rows = getattr(within, "rows", None)
+    if rows is None:
+        return None
+    matrix = csr_array(rows)
+    matrix.eliminate_zeros()
+    lengths = np.diff(matrix.indptr)
+    if (lengths <= 1).all():  # Π sets the pinned outputs to zero
+        return _without(query, norm, relation, np.unique(matrix.indices))
+    if query.identity and (np.bincount(matrix.indices, minlength=query.n) <= 1).all():
+        return disjoint_rows_norm(matrix, norm, relation.adds)
+    return None
+
+
+def _without(query: Query, norm: float, relation: Neighbours, pinned: Ints) -> Fraction | None:
+    which = np.zeros(query.n, np.int64)
+    which[pinned] = 1
+    one = Neighbours(relation.kind)
+    if norm != np.inf:
+        return query.bound([1, 0], which, int(norm), one).value
+    free = csc_array(query.columns[np.flatnonzero(which == 0)])
+    if relation.adds:
+        top = abs(free).max() if free.nnz else 0
+        return Fraction(int(top) if free.dtype.kind == "i" else float(top))
+    return widest_row(free, np.zeros(free.shape[1], np.int64))
+
+
+def _numerical(query: Query, norm: float, relation: Neighbours, within: Any) -> float:
+    columns, twins = _representatives(query, getattr(within, "rows", None))
+    n, count = columns.shape
+    if n * count > MOST_PROJECTED:
+        raise Refused(
+            f"sensitivity within a subspace must project at most {MOST_PROJECTED} numbers, "
+            f"but this query has {count} different columns of {n}"
+        )
+    pairs = not relation.adds and n * count * count <= MOST_PAIR_WORK
+    kept: list[Any] = []
+    top = 0.0
+    for start in range(0, count, max(1, BLOCK // n)):
+        image = within.enclosed(columns[:, start : start + max(1, BLOCK // n)].toarray())
+        top = max(top, _longest(np.abs(image.values) + image.radius, norm))
+        if pairs:
+            kept.append(image)
+    up = 1 + (n + 16) * STEP
+    if relation.adds:
+        return top * up
+    if not pairs:  # ‖Π(a − b)‖ ≤ ‖Πa‖ + ‖Πb‖
+        return 2 * top * up
+    images, radii = (np.hstack(parts) for parts in zip(*((i.values, i.radius) for i in kept), strict=True))
+    # Two cells with the same equalities differ by a vector of N itself, which Π leaves as it is.
+    best = {1.0: 2.0, 2.0: np.sqrt(2.0), np.inf: 1.0}[norm] if twins else 0.0
+    for j in range(count - 1):
+        gap = np.abs(images[:, j + 1 :] - images[:, j : j + 1]) + (radii[:, j + 1 :] + radii[:, j : j + 1])
+        best = max(best, _longest(gap, norm))
+    return best * up
+
+
+def _longest(sizes: Floats, norm: float) -> float:
+    return float(np.linalg.norm(sizes, norm, axis=0).max())
+
+
+def _representatives(query: Query, rows: Any) -> tuple[Columns, bool]:
+    """Return the columns to project, and whether two different cells share one of them."""
+    if query.identity and rows is not None:
+        classes = equal_columns(csc_array(rows))
+        first = np.unique(classes, return_index=True)[1]
+        return query.columns[:, first], first.size < classes.size
+    classes = equal_columns(query.columns)
+    return query.columns[:, np.unique(classes, return_index=True)[1]], False
+
+
+# Projection of cells of a cube on the tables whose listed margins are zero, in closed form.
+#
+# The projector is Σ over the sets S of axes inside no listed margin of ⊗_{a∈S}(I − J/n_a) ⊗_{a∉S} J/n_a, so the
+# entry of Π e_i at cell x depends only on the axes on which x agrees with i
+# (docs/theory/difference-sets.md, Proposition 6).
+
+#: 6**axes exact terms are summed for pairs of cells; beyond this many axes a numerical projector is asked.
+MOST_AXES = 6
+
+
+def cube_norm(shape: tuple[int, ...], keep: Any, norm: float, adds: bool) -> Fraction:
+    """Return max ‖Π d‖_p over one-record differences of the cells (its square for p = 2), exactly."""
+    entry = _entries(shape, [set(axes) for axes in keep])
+    axes = range(len(shape))
+    if adds:
+        options = [[(True, False, 1), (False, False, size - 1)] for size in shape]
+        return _norm([(entry, _EMPTY)], options, norm, shape)
+    best = Fraction(0)
+    for differ in product([False, True], repeat=len(shape)):
+        if not any(differ) or any(d and shape[a] < 2 for a, d in zip(axes, differ, strict=True)):
+            continue
+        options = [
+            [(True, False, 1), (False, True, 1), (False, False, shape[a] - 2)]
+            if differ[a]
+            else [(True, True, 1), (False, False, shape[a] - 1)]
+            for a in axes
+        ]
+        best = max(best, _norm([(entry, entry)], options, norm, shape))
+    return best
+
+
+_EMPTY: dict[int, int] = {}
+
+
+def _norm(
+    pair: list[tuple[dict[int, int], dict[int, int]]],
+    options: list[list[tuple[bool, bool, int]]],
+    norm: float,
+    shape: tuple[int, ...],
+) -> Fraction:
+    """Return the norm of first(x) − second(x) over all cells x, counted by how x agrees with either cell."""
+    first, second = pair[0]
+    total = 0
+    for choice in product(*options):
+        times = math.prod(count for _, _, count in choice)
+        if times == 0:
+            continue
+        here = first[_bits(agree for agree, _, _ in choice)]
+        there = second[_bits(agree for _, agree, _ in choice)] if second else 0
+        change = abs(here - there)
+        total = max(total, change) if norm == np.inf else total + times * change ** int(norm)
+    cells = math.prod(shape)
+    return Fraction(total, cells**2 if norm == 2 else cells)
+
+
+def _bits(flags: Any) -> int:
+    return sum(1 << a for a, flag in enumerate(flags) if flag)
+
+
+def _entries(shape: tuple[int, ...], keep: list[set[int]]) -> dict[int, int]:
+    """Return cells·(Π e_i)(x) for every set of axes (as bits) on which x agrees with i."""
+    axes = range(len(shape))
+    outside = []
+    for chosen in product([False, True], repeat=len(shape)):
+        members = {a for a in axes if chosen[a]}
+        if not any(members <= margin for margin in keep):
+            outside.append(members)
+    entries = {}
+    for agree in product([False, True], repeat=len(shape)):
+        factor = [shape[a] * agree[a] - 1 for a in axes]
+        entries[_bits(agree)] = sum(math.prod(factor[a] for a in members) for members in outside)
+    return entries
+
+
+# Projection of cells on the null space of equalities that share no cell, in closed form.
+#
+# For one row a through cell j: Π e_j = e_j − (a_j/‖a‖²)·a; cells outside every row stay as they are.
+
+#: Different coefficients in one row up to which all pairs of them are compared exactly.
+MOST_COEFFICIENTS = 300
+
+
+def disjoint_rows_norm(rows: csr_array[Any], norm: float, adds: bool) -> Fraction | None:
+    """Return max ‖Π d‖_p over one-record differences of the cells (its square for p = 2), exactly."""
+    free = rows.shape[1] - rows.nnz
+    singles = [Fraction(1)] * min(free, 2)
+    best = Fraction(0)
+    seen: dict[tuple[bytes, bytes], int] = {}
+    for r in range(rows.shape[0]):
+        entries, times = np.unique(rows.data[rows.indptr[r] : rows.indptr[r + 1]], return_counts=True)
+        if entries.size == 0:
+            continue
+        if entries.size > MOST_COEFFICIENTS:
+            return None
+        key = (entries.tobytes(), times.tobytes())
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] > 2:  # equal rows give equal norms, and a pair touches two rows at most
+            continue
+        line = _Row([Fraction(entry.item()) for entry in entries], [int(t) for t in times], norm)
+        singles.append(max(line.one(i) for i in range(entries.size)))
+        if not adds:
+            best = max(best, line.best_pair())
+    if adds:
+        return max(singles)
+    singles.sort(reverse=True)
+    if len(singles) > 1:  # different rows: the two images share no cell
+        best = max(best, singles[0] if norm == np.inf else singles[0] + singles[1])
+    return best
+
+
+class _Row:
+    """One equality: its distinct coefficients, how often each occurs, and the norm that is asked."""
+
+    def __init__(self, entries: list[Fraction], times: list[int], norm: float) -> None:
+        self.entries, self.times, self.norm = entries, times, norm
+        self.square = sum((t * a * a for a, t in zip(entries, times, strict=True)), Fraction(0))
+
+    def one(self, i: int) -> Fraction:
+        a = self.entries[i]
+        return self._total([1 - a * a / self.square], a / self.square, {i: 1})
+
+    def two(self, i: int, k: int) -> Fraction:
+        a, b = self.entries[i], self.entries[k]
+        slope = (a - b) / self.square
+        used = {i: 2} if i == k else {i: 1, k: 1}
+        return self._total([1 - slope * a, -1 - slope * b], slope, used)
+
+    def best_pair(self) -> Fraction:
+        best = Fraction(0)
+        for i in range(len(self.entries)):
+            for k in range(i, len(self.entries)):
+                if k > i or self.times[i] > 1:
+                    best = max(best, self.two(i, k))
+        return best
+
+    def _total(self, own: list[Fraction], slope: Fraction, used: dict[int, int]) -> Fraction:
+        """Return the norm of the own entries and of −slope·a on the row's other cells."""
+        sizes = [(abs(x), 1) for x in own]
+        for i, (a, t) in enumerate(zip(self.entries, self.times, strict=True)):
+            if t > used.get(i, 0):
+                sizes.append((abs(slope * a), t - used.get(i, 0)))
+        if self.norm == np.inf:
+            return max(x for x, _ in sizes)
+        return sum((t * x ** int(self.norm) for x, t in sizes), Fraction(0))

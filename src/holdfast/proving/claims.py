@@ -1,0 +1,171 @@
+"""What a certificate claims of a table, as whole numbers that a kernel can compute with; or why that is not covered.
+
+Read from the certificate alone: the rows that add up say what one record changes, `noise_by_level` has the exact scale
+of every row, `holds` the sums that hold or are published exactly, and the statement the number that is claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING
+
+from holdfast.arguments import Refused
+
+if TYPE_CHECKING:
+    from holdfast.release.certificate.certificate import Certificate
+    from holdfast.release.facts.statement import Statement
+    from holdfast.release.facts.table import TableCertificate
+
+#: The first words of a reason, the noise it is about, and whether that is drawn given the sums.
+REASONS = {
+    "conditioning on equalities keeps pure ε": ("laplace", True),
+    "independent Laplace noise": ("laplace", False),
+    "integer Gaussian noise on the lattice of the equalities keeps ρ": ("gaussian", True),
+    "independent integer Gaussian noise": ("gaussian", False),
+}
+#: The first words where exact figures are read beside independent noise, of whichever law.
+BESIDE = "all that is published is computed from the noisy answers and the exact figures alone"
+#: What may follow them: a rule applied to what was drawn, and another number made from ρ.
+MOVED = "moving to the nearest allowed point is post-processing"
+FOLLOWS = (MOVED, "ε is converted from ρ")
+#: Products that the kernel computes in a few seconds.
+PRODUCTS = 20_000_000
+
+#: What a table of a spec may say for a record to add 1 to one cell and to all above it.
+SAID = {
+    *("name", "hierarchy", "root", "match", "categories", "histogram", "cube"),
+    *("shares", "share", "guess", "hold", "method", "accept", "numbers"),
+}
+
+#: Places and their entries: a column or a row.
+Line = tuple[tuple[int, int], ...]
+
+
+class NotCovered(Refused):
+    """No theorem of proofs/ is about this certificate."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about a table: rates over a denominator, what records add, who are neighbours, the number.
+
+    `rows` are the sums that the noise is drawn given, `read` those that whatever is made of the draw may read.
+    """
+
+    law: str
+    rates: tuple[int, ...]
+    denominator: int
+    columns: tuple[Line, ...]
+    rows: tuple[Line, ...]
+    read: tuple[Line, ...]
+    replaced: bool
+    records: int
+    sharing: bool
+    bound: Fraction
+
+
+def claim(certificate: Certificate) -> Claim:
+    """What the certificate of one table claims; refused where no theorem is about it."""
+    if len(certificate.tables) != 1:
+        raise NotCovered(f"not covered: {len(certificate.tables)} tables, and one is")
+    table, statement = certificate.tables[0], certificate.statements[0]
+    law, given = _noise_of(statement)
+    if Fraction(table.grid) != 1 or table.kind not in ("hierarchy", "histogram", "cube"):
+        raise NotCovered(f"not covered: a table of the kind {table.kind}, in steps of {table.grid}")
+    if unknown := sorted(set(certificate.spec["tables"][0]) - SAID):
+        raise NotCovered(f"not covered: {unknown[0]} in the spec")
+    holds = table.holds
+    if holds.impossible or holds.orders or holds.linear or holds.either or holds.bounds:
+        raise NotCovered("not covered: bounds, impossible cells and other rules beside sums and non-negativity")
+    parents = _parents(table)
+    scales = _scales(table, law, parents)
+    sums = [((parent, 1), *((child, -1) for child in children)) for parent, children in _sums(table)]
+    exact = [tuple((row, 1) for row in rows) for figure in holds.exact for rows in figure.rows]
+    if exact and not given and statement.scope != "invariant-sharing":
+        raise NotCovered("not covered: exact figures beside noise that is not drawn given them")
+    lines = [tuple((row, 1) for row in _upwards(leaf, parents)) for leaf in _leaves(table, parents)]
+    rates = [1 / scale if law == "laplace" else 1 / (2 * scale) for scale in scales]
+    denominator = lcm(*(rate.denominator for rate in rates))
+    neighbours, number = statement.neighbours, statement.epsilon if law == "laplace" else statement.rho
+    if number is None or (law == "laplace" and statement.delta != 0):
+        raise NotCovered("not covered: a statement that is not made of " + ("ε alone" if law == "laplace" else "ρ"))
+    if law == "gaussian" and neighbours.records > 1:
+        raise NotCovered(f"not covered: ρ of {neighbours.records} records")
+    made = Claim(
+        law,
+        tuple(int(rate * denominator) for rate in rates),
+        denominator,
+        tuple(dict.fromkeys(lines)),
+        tuple(sums + exact) if given else (),
+        tuple(sums + exact) if given else tuple(exact),
+        neighbours.kind == "replace-one",
+        neighbours.records,
+        statement.scope == "invariant-sharing",
+        Fraction(number),
+    )
+    changes = len(made.columns) ** (2 if made.replaced else 1)
+    if changes * len(made.rates) * (2 + len(made.rows)) > PRODUCTS:
+        raise NotCovered(f"not covered: {changes:,} changes of {len(made.rates):,} figures are too many to compute")
+    return made
+
+
+def _noise_of(statement: Statement) -> tuple[str, bool]:
+    """The law of the noise and whether it is drawn given the sums, from the words of the reason."""
+    first, *others = statement.because.split("; ")
+    known = next((noise for words, noise in REASONS.items() if first.startswith(words)), None)
+    if first.startswith(BESIDE):
+        known = ("laplace" if statement.rho is None else "gaussian"), False
+    if known is None or statement.scope == "subspace" or statement.status != "proved" or statement.numerical_delta:
+        raise NotCovered(f"not covered: {statement.scope}, {statement.because}")
+    if unknown := [other for other in others if not other.startswith(FOLLOWS)]:
+        raise NotCovered(f"not covered: {unknown[0]}")
+    return known
+
+
+def _sums(table: TableCertificate) -> list[tuple[int, list[int]]]:
+    if not isinstance(table.holds.sums, list):
+        raise NotCovered("not covered: a table too large for its certificate to list which rows add up")
+    return table.holds.sums
+
+
+def _parents(table: TableCertificate) -> dict[int, int]:
+    """The parent of every row that has one."""
+    if table.kind == "hierarchy" and not table.holds.consistent:
+        raise NotCovered("not covered: a hierarchy whose certificate does not list which rows add up")
+    parents: dict[int, int] = {}
+    for parent, children in _sums(table):
+        for child in children:
+            if child in parents or child <= parent:
+                raise NotCovered("not covered: rows that are part of several sums")
+            parents[child] = parent
+    return parents
+
+
+def _upwards(row: int, parents: dict[int, int]) -> list[int]:
+    """A row and all above it."""
+    path = [row]
+    while path[-1] in parents:
+        path.append(parents[path[-1]])
+    return path
+
+
+def _leaves(table: TableCertificate, parents: dict[int, int]) -> list[int]:
+    above = set(parents.values())
+    return [row for row in range(table.outputs) if row not in above]
+
+
+def _scales(table: TableCertificate, law: str, parents: dict[int, int]) -> list[Fraction]:
+    """The exact parameter of every row's noise, by its depth, which is its level's place."""
+    levels = table.measured
+    depths = [len(_upwards(row, parents)) - 1 for row in range(table.outputs)]
+    if len(set(depths)) != len(levels) or any(depths.count(k) != level.figures for k, level in enumerate(levels)):
+        raise NotCovered("not covered: levels that are not those of the rows that add up")
+    scales: list[Fraction] = []
+    for level in levels:
+        noise = level.noise[0]
+        if len(level.noise) != 1 or noise.law != law or not noise.whole or noise.parameter is None:
+            raise NotCovered(f"not covered: the noise of {level.level}: {level.in_words}")
+        scales.append(Fraction(noise.parameter))
+    return [scales[depth] for depth in depths]

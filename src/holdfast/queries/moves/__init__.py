@@ -1,1 +1,0 @@
-"""What records can change together while equalities stay, and by how much."""

@@ -1,0 +1,488 @@
+"""The secret that agents share: made fresh, handed over in a private file or in the environment, never shown."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Ints
+from holdfast.mechanism.release import Release
+from holdfast.randomness import Keys, Stream
+from holdfast.release.certificate.verify import verify
+from holdfast.release.disclosure.disclosure import given_away
+from holdfast.release.disclosure.public_words import published
+from holdfast.release.ends import saying, saying_nothing_happened, told
+from holdfast.release.error_targets import refuse_unmet
+from holdfast.release.job.job import Job
+from holdfast.release.job.slices import in_units, shared_noise
+from holdfast.release.job.table import Table
+from holdfast.release.ledger.entries import content_of
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.run import Run, write_release
+from holdfast.release.signing import SIGNED, Trusted, judged, read_trusted, signature_text, signer_of
+from holdfast.release.spec.origin import Origin
+from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
+from holdfast.release.table.division import Division, joined
+from holdfast.version import __version__
+
+#: Where the command looks for the secret when no file is named.
+VARIABLE = "HOLDFAST_SECRET"
+#: Bytes of a secret, and of the check behind it: a phrase that somebody made up, or a slip of the pen, has none.
+SIZE, CHECK = 32, 4
+#: Longest file that is read.
+LONGEST = 4096
+
+
+def write_secret(path: Path) -> None:
+    """Write a fresh secret to a new file that only its owner can read."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Refused(f"{str(path)!r} exists already: every release needs a new secret, name another file") from None
+    except OSError as error:
+        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{with_check(secrets.token_bytes(SIZE)).hex()}\n")
+
+
+def with_check(secret: bytes) -> bytes:
+    """Return a secret with its check behind it, a one-way hash of it."""
+    return secret + hashlib.blake2b(secret, digest_size=CHECK, person=b"holdfast.check").digest()
+
+
+def read_secret(path: Path | None) -> Keys:
+    """Return the keys of the secret in a private file, or in the environment where no file is named."""
+    if path is not None:
+        return _keys(_content(path), f"the file {str(path)!r}")
+    if VARIABLE not in os.environ:
+        raise Refused(f"the agents' secret is missing: name its file with --secret, or set {VARIABLE}")
+    return _keys(os.environ[VARIABLE], f"the variable {VARIABLE}")
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode) or mode & 0o077:
+                raise Refused(f"others may read the secret in {str(path)!r}: make it a file of mode 0600")
+            return file.read(LONGEST).decode("ascii", errors="replace")
+    except OSError as error:
+        raise Refused(f"the secret in {str(path)!r} cannot be read: {error.strerror}") from None
+
+
+def _keys(text: str, where: str) -> Keys:
+    secret = _decoded(text)
+    del text  # whatever is wrong, nothing of it is repeated, not even by what prints the variables of a traceback
+    if secret is None:
+        raise Refused(f"{where} holds no secret, or not all of it: holdfast secret FILE makes one")
+    return Keys.of(secret)
+
+
+def _decoded(text: str) -> bytes | None:
+    """The secret, where its check is right."""
+    try:
+        content = bytes.fromhex(text.strip())
+    except ValueError:
+        return None
+    return content[:SIZE] if content == with_check(content[:SIZE]) and len(content) == SIZE + CHECK else None
+
+
+def identity(keys: Keys, *public: str) -> str:
+    """Return the name of the release that a secret makes of a spec and its public files; it tells nothing about it."""
+    return f"{keys.at('release', *public).bits(128):032x}"
+
+
+def noise_keys(keys: Keys, release: str) -> Keys:
+    return Keys.drawn_from(keys.at("noise", release))
+
+
+def commitment(keys: Keys, release: str, agent: str, truth: Ints, noise: Ints) -> str:
+    """Return a keyed hash of an agent's true values and noise: without the secret it tells nothing about them."""
+    return _sealed(keys.at("commitment", release, agent), truth, noise)
+
+
+def common_mark(keys: Keys, release: str, head: Ints) -> str:
+    """Return a keyed hash of the noise that all agents have in common: equal where they made the same."""
+    return _sealed(keys.at("common", release), head)
+
+
+def _sealed(stream: Stream, *parts: Ints) -> str:
+    content = b"".join(np.ascontiguousarray(part, dtype="<i8").tobytes() for part in parts)
+    key = stream.words(8).astype("<u8").tobytes()
+    return hashlib.blake2b(content, key=key, digest_size=32, person=b"holdfast.slice").hexdigest()
+
+
+# --- What the ledger keeps of releases that agents make: which secret made which release, and whether a slice is the
+# same
+# Two releases with one noise differ by their exact truths. So a secret belongs to one release for ever, and a slice is
+# made again only with the same true values and noise: of the secret a one-way fingerprint is kept, of these a keyed
+# hash.
+# Beside it stands the hash of what the agent published, so that nobody can join a slice that was changed.
+
+
+def claim(ledger: Ledger, fingerprint: str, release: str) -> None:
+    """Keep that a secret makes a release; refuse a secret that made another one. Durable when this returns."""
+    with ledger.writing() as (seen, add):
+        row = seen.find("secret", fingerprint)
+        found = None if row is None else content_of(row)
+        if found is None:
+            add("secret", {"release": release}, key=fingerprint)
+    if found is not None and found.get("release") != release:
+        raise Refused(
+            "this secret made another release, and two releases with one noise differ by their exact truths: make a "
+            "new one with holdfast secret FILE for every release"
+        )
+
+
+def commit(ledger: Ledger, release: str, agent: str, commitment: str, published: str) -> None:
+    """Keep what an agent's slice is made from, and the hash of what it publishes; refuse other values than before.
+
+    Durable when this returns.
+    """
+    with ledger.writing() as (seen, add):
+        row = seen.find("slice", f"{release} {agent}")
+        found = None if row is None else content_of(row)
+        if found is None:
+            add("slice", {"commitment": commitment, "published": published}, key=f"{release} {agent}")
+    if found is not None and found.get("commitment") != commitment:
+        raise Refused(
+            f"agent {agent!r} made its slice of this release from other records before, or with other noise on another "
+            "machine, and both slices together would show more than one: restore what was, or begin a new release with "
+            "a new secret"
+        )
+
+
+def published_slices(ledger: Ledger, release: str) -> dict[str, str | None]:
+    """Return the hash of what every agent published, None where it was not kept yet when the slice was made."""
+    slices = (row for row in ledger.rows() if row.kind == "slice" and row.key.startswith(f"{release} "))
+    return {row.key.removeprefix(f"{release} "): content_of(row).get("published") for row in slices}
+
+
+# --- distributed privatization (SDP Algorithm 4): agents publish slices of one table, and anybody joins them ---------
+# Every agent counts its own records, makes its own slice of the noise from the shared secret and publishes the sum. No
+# agent sees another's records, and no message passes between them. The ledger is charged once, by the first agent; a
+# crashed agent runs again and makes the same bytes. `gather` needs no secret and no records.
+
+#: Version of the JSON form of a slice, and its files.
+SCHEMA = "holdfast-slice-1"
+SHEET, VALUES = "slice.json", "slice.csv"
+AGAIN = "the ledger was charged, and running the agent again costs nothing more"
+Step = Callable[[str], None]
+
+
+def folder_of(job: Job, name: str) -> Path:
+    """Return the folder into which an agent publishes, unless it is told another one."""
+    return _folders(job) / f"agent-{quote(name, safe=' ')}"
+
+
+def _folders(job: Job) -> Path:
+    return job.spec.output.with_name(f"{job.spec.output.name}.agents")
+
+
+def agent(
+    job: Job,
+    name: str,
+    keys: Keys,
+    *,
+    source: Any = None,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Step = lambda _: None,
+) -> Path:
+    """Publish an agent's slice of a job into a folder and return it.
+
+    `keys` are those of the secret that all agents of the release share; `source` are the agent's own records, a file or
+    a data frame, instead of the spec's. Run again after a crash, it makes the same bytes. Refused: a secret that made
+    another release, other records than before under the same secret, records that belong to another agent, and a
+    budget with too little left.
+    """
+    table, division = _divided(job)
+    # Another version may make other noise of the same secret, which would be another release.
+    release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
+    folder = Path(folder_of(job, name) if output is None else output).absolute()
+    with saying_nothing_happened():
+        outputs = division.outputs(name)
+        run = replace(Run.of(job, folder, ledger), identity=release)
+        refuse_unmet(job)
+        step("counting the records")
+        with told("the records cannot be counted"):
+            answer = table.layout.query.answer(tabulate(job, source, made=partial(_refuse_unsaid, job))[0])
+        if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
+            raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
+        truth = answer[outputs]
+        with told(f"{folder.parent} cannot be written"), saying(run.ledger, release):
+            step("charging the ledger")
+            claim(run.ledger, keys.fingerprint, release)
+            _charge_once(run)
+            step("drawing the noise")
+            noise = shared_noise(table.mechanism, division)
+            head = noise.head(noise_keys(keys, release))
+            own = noise.slice(noise_keys(keys, release), division.number(name), head)
+            about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
+            texts = _texts(run, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
+            made = hashlib.sha256(texts[SHEET].encode()).hexdigest()
+            commit(run.ledger, release, name, commitment(keys, release, name, truth, own), made)
+            step("writing the files")
+            _publish(folder, texts, run.date)
+    return folder
+
+
+def _refuse_unsaid(job: Job, origin: Origin) -> None:
+    """Refuse what the release of all agents would have to assume and does not say."""
+    if set(origin.assumes) - set(job.origin.assumes):
+        sentence = (
+            "how these records are made cannot be read: write rows_depend_on_other_rows: false, which all agents say"
+        )
+        raise job.spec.at["data"].refuse(sentence)
+
+
+def _publish(folder: Path, texts: dict[str, str], date: str) -> None:
+    """Publish a slice, unless it stands there already."""
+    try:
+        if not _published_already(folder, texts):
+            with workplace(folder) as place:
+                _write(place, texts, date)
+                publish(place, folder)
+    except OSError as error:
+        error.add_note(AGAIN)
+        raise
+
+
+def gather(
+    job: Job,
+    folders: Sequence[str | Path] | None = None,
+    *,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Step = lambda _: None,
+) -> Path:
+    """Check the slices of all agents, join them, and publish the whole release into a new folder; return it.
+
+    `folders` are those of the agents, in any order; None looks where agents publish by themselves. The release has the
+    form of any other one, and is verified in the same way.
+    """
+    table, division = _divided(job)
+    step("reading the slices")
+    slices = _read_all(job, table, division, folders)
+    values = joined(table.layout.query, division, [slices[name].steps for name in division.names])
+    first = next(iter(slices.values()))
+    run = replace(Run.of(job, output, ledger), identity=first.release)
+    _refuse_uncharged(run, slices.values())
+    exact = bool(table.holding.exact)
+    whole = in_units(values, first.step)
+    past = run.ledger.past(job.dataset, job.unit)
+    step("computing what exact figures give away")
+    disclosed = given_away(job, past.figures, [whole] if exact else None)
+    mechanism = table.mechanism
+    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
+    with (
+        told(f"{run.folder.parent} cannot be written"),
+        saying(run.ledger, run.identity),
+        workplace(run.folder) as place,
+    ):
+        step("writing the files")
+        write_release(run, [drawn], place, disclosed)
+        step("verifying what was written")
+        wrong = verify(place).differences
+        if wrong:
+            raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
+        step("publishing")
+        if not run.seal(place, published(job, [whole]) if exact else (), past):
+            raise Refused("another release of this dataset kept exact figures meanwhile: gather the slices again")
+        run.publish(place)
+    return run.folder
+
+
+def _refuse_uncharged(run: Run, slices: Iterable[_Slice]) -> None:
+    """Refuse slices that the ledger was not charged for, or that are not what their agents published."""
+    charge = run.charge_row
+    if charge is None or charge.parts != run.parts:
+        raise Refused(
+            f"the ledger {run.ledger.path} was not charged for these slices: name the one that the agents used"
+        )
+    kept = published_slices(run.ledger, run.identity)
+    for part in slices:
+        if part.agent not in kept or kept[part.agent] not in (None, part.made):
+            raise Refused(
+                f"the slice of agent {part.agent!r} is not the one that it published, says the ledger: ask for it again"
+            )
+
+
+def _divided(job: Job) -> tuple[Table, Division]:
+    table = job.tables[0]
+    if table.division is None:
+        raise Refused("this spec names no agents: write distributed: {by: LEVEL}, or use holdfast release")
+    return table, table.division
+
+
+def _charge_once(run: Run) -> None:
+    """Charge the ledger for the whole release, unless another agent did, or does at this moment."""
+    if run.charged:
+        return
+    try:
+        run.charge()
+    except Refused:
+        if not run.charged:
+            raise
+
+
+def _in_steps(truth: npt.NDArray[Any], step: Fraction) -> npt.NDArray[np.int64]:
+    return np.asarray(truth, dtype=np.int64) * int(1 / step)
+
+
+# --- slices as files ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Slice:
+    """What one agent published: its values in whole steps."""
+
+    agent: str
+    release: str
+    common: str
+    made: str
+    step: Fraction
+    steps: npt.NDArray[np.int64]
+
+
+def _texts(run: Run, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
+    """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
+    job = run.job
+    sheet = {**about, **_sheet(job)}
+    table, division = _divided(job)
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow([*table.layout.columns, "value"])
+    columns = [column[division.outputs(about["agent"])].tolist() for column in table.layout.columns.values()]
+    writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
+    sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
+    if run.signer is not None:
+        sheet["signed_by"] = run.signer.fingerprint
+    text = json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"
+    signature = {} if run.signer is None else {f"{SHEET}{SIGNED}": signature_text(run.signer, text.encode())}
+    return {VALUES: rows.getvalue(), SHEET: text, **signature}
+
+
+def _sheet(job: Job) -> dict[str, Any]:
+    """What all slices of a release say of it."""
+    table, division = _divided(job)
+    return {
+        "step": str(shared_noise(table.mechanism, division).step),
+        "schema": SCHEMA,
+        "title": job.title,
+        "spec_hash": job.spec.hash,
+        "public_files": sorted(job.public_files.values()),
+        "statements": [statement.as_mapping() for statement in job.guarantees],
+        "caveats": list(job.caveats),
+    }
+
+
+def _write(place: Path, texts: dict[str, str], date: str) -> None:
+    for file, text in texts.items():
+        write_text(place / file, text)
+    # The time at which a file was written would tell how long the draw took.
+    midnight = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
+    for path in (*place.iterdir(), place):
+        os.utime(path, (midnight, midnight))
+
+
+def _published_already(folder: Path, texts: dict[str, str]) -> bool:
+    """Whether the slice stands there already, byte for byte; refused where something else does."""
+    if not os.path.lexists(folder):
+        return False
+    found = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
+    if found != {name: text.encode() for name, text in texts.items()}:
+        raise Refused(f"{folder} exists already and holds something else: move it away, or name another folder")
+    return True
+
+
+def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str | Path] | None) -> dict[str, _Slice]:
+    """Read one slice of every agent, all of one release."""
+    places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
+    wanted = json.loads(json.dumps(_sheet(job)))
+    trusted = None if job.spec.agents_keys is None else read_trusted(job.spec.agents_keys)
+    found: dict[str, _Slice] = {}
+    for place in places:
+        part = _read(wanted, table, division, place)
+        _refuse_unsigned(part.agent, place, trusted, job.spec.key_file is not None)
+        if part.agent in found:
+            raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
+        found[part.agent] = part
+    missing = [name for name in division.names if name not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise Refused(
+            f"the slice of agent {missing[0]!r}{more} is missing: run holdfast agent there, then gather again"
+        )
+    if len({part.release for part in found.values()}) > 1:
+        raise Refused("the slices were not made with one secret and version: run all agents with the same ones")
+    if len({part.common for part in found.values()}) > 1:
+        raise Refused(
+            "the agents did not make the same common noise, so nothing would hold: run them with the same versions of "
+            "everything on machines of one kind, with a new secret"
+        )
+    return found
+
+
+def _refuse_unsigned(agent: str, place: Path, trusted: Trusted | None, asked: bool) -> None:
+    """Refuse a slice whose signature is wrong, missing where one is asked for, or by somebody else than its agent."""
+    text = read_plain(place / SHEET)
+    signer = plain_json(text).get("signed_by")
+    if signer is not None and signer_of(place / f"{SHEET}{SIGNED}", text) != signer:
+        raise Refused(f"the slice in {place} is signed by another key than it says: ask agent {agent!r} for it again")
+    wrong = judged(signer, trusted)[0]
+    if signer is None and asked:
+        wrong = "nobody signed it"
+    if wrong is None and trusted is not None and trusted.names.get(str(signer), agent) != agent:
+        wrong = "it is signed by the key of another agent"
+    if wrong is not None:
+        raise Refused(f"the slice of agent {agent!r} is not to be trusted ({wrong}): ask for it again")
+
+
+def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path) -> _Slice:
+    """Read a slice and check that it is one of this job, row by row."""
+    try:
+        text = read_plain(place / SHEET)
+        sheet, content = plain_json(text), read_plain(place / VALUES)
+        header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
+        name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
+        step = Fraction(wanted["step"])
+        values = [Fraction(row[-1]) / step for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, csv.Error):
+        raise Refused(f"{place} holds no slice that can be read: ask its agent for it again") from None
+    if {key: sheet.get(key) for key in wanted} != wanted:
+        raise Refused(f"the slice in {place} was made from another spec or other public files: ask for it again")
+    if sheet.get("sha256") != hashlib.sha256(content).hexdigest():
+        raise Refused(f"the slice in {place} was changed after it was made: ask its agent for it again")
+    if name not in division.names:
+        raise Refused(f"the slice in {place} is of an agent that the spec does not name: leave it out")
+    outputs = division.outputs(name)
+    named = [
+        ["" if text is None else str(text) for text in column[outputs]] for column in table.layout.columns.values()
+    ]
+    if header != [*table.layout.columns, "value"] or [row[:-1] for row in rows] != [
+        list(row) for row in zip(*named, strict=True)
+    ]:
+        raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
+    if any(value.denominator != 1 or abs(value) >= 2**62 for value in values):
+        raise Refused(f"the slice in {place} has values off their grid: ask for it again")
+    made = hashlib.sha256(text).hexdigest()
+    return _Slice(name, release, common, made, step, np.array([int(value) for value in values], dtype=np.int64))

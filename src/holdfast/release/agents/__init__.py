@@ -1,1 +1,0 @@
-"""Several agents who each hold a part of the records and share a secret."""

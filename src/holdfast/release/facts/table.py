@@ -1,0 +1,288 @@
+"""The facts of a released table: what must hold in it, its levels and their noise, what is protected, and its files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from holdfast.release.facts.statement import AcceptedError, Model, Number, RecodedAxis, ResidualNoise, Statement
+from holdfast.release.storage.tables import part_names
+
+#: Probability with which an interval covers its true value.
+CONFIDENCE = 0.95
+#: A file of a release: one plain name, nothing that leads out of its folder.
+FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+HASH = r"^sha256:[0-9a-f]{64}$"
+
+#: "areas": margins of a cube in every area of a hierarchy; "linked": those of several tables that are tied.
+Kind = Literal["hierarchy", "histogram", "cube", "areas", "linked"]
+Row = Annotated[int, Field(ge=0)]
+
+
+class Bound(Model):
+    """Inclusive limits of some rows; the numbers are exact."""
+
+    rows: list[Row]
+    low: Number | None
+    high: Number | None
+
+
+class Sum(Model):
+    """A weighted sum of rows with inclusive limits; the numbers are exact."""
+
+    rows: list[Row]
+    weights: list[Number]
+    low: Number | None
+    high: Number | None
+
+
+class Figure(Model):
+    """Figures that are published exactly: each is the sum of the listed rows, none where they would be many.
+
+    `axes`: of margins, those that are kept; null: figures as they are.
+    """
+
+    figure: str
+    axes: list[str] | None
+    rows: list[list[Row]]
+
+
+class Parents(Model):
+    """The names of the rows say which rows add up to which."""
+
+    parents: Literal[True]
+
+
+class Unprotected(Model):
+    """Figures of one level or margin that nothing protects: how many of how many, and the runs of their rows.
+
+    `records` is how many records the allowed changes alter together, where more might alter these figures; null for
+    what is published or never changes. Exact sums of rows have no rows of their own; the rows that they sum up are
+    under `holds`.
+    """
+
+    why: str
+    level: str
+    figures: Annotated[int, Field(ge=1)]
+    of: Annotated[int, Field(ge=1)]
+    rows: list[tuple[Row, Row]]
+    records: Annotated[int, Field(ge=1)] | None
+    names: SkipJsonSchema[tuple[str, ...]] = Field(default=(), exclude=True)
+
+    @property
+    def named(self) -> bool:
+        """Whether the words say exactly which figures are meant."""
+        return self.figures == self.of or bool(self.names)
+
+    def __str__(self) -> str:
+        if self.figures == self.of and self.figures > 1:
+            return f"{self.level} (all {self.of:,} figures)"
+        if self.names:
+            return f"{self.level} ({', '.join(self.names)})" if self.names != (self.level,) else self.level
+        if self.figures == self.of:
+            return self.level
+        return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
+
+
+class Pairs(Model):
+    """Pairs of values of a column that need so many records; not `exact`: so many suffice, fewer may."""
+
+    records: Annotated[int, Field(ge=1)]
+    pairs: Annotated[int, Field(ge=1)]
+    example: tuple[str, str]
+    exact: bool
+
+
+class ProtectedColumn(Model):
+    """How many records must change together before any value of a column can become any other, and what that costs."""
+
+    column: str
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    exact: bool
+    steps: list[Pairs]
+    fixed: list[tuple[str, str]]
+    fixed_pairs: Annotated[int, Field(ge=0)]
+    undecided: Annotated[int, Field(ge=0)]
+    beyond: Annotated[int, Field(ge=0)]
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    in_words: str
+
+
+class Protects(Model):
+    """What statements protect, column by column; `records` is what changes everything that can change at all."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    columns: list[ProtectedColumn]
+
+
+class Side(Model):
+    """What holds on one side of a union, in row numbers from 0."""
+
+    nonnegative: bool
+    bounds: list[Bound]
+    orders: list[list[Row]]
+    linear: list[Sum]
+
+
+class Holds(Model):
+    """What must hold in a table, in row numbers from 0."""
+
+    consistent: bool
+    nonnegative: bool
+    whole: bool
+    sums: list[tuple[Row, list[Row]]] | Parents
+    bounds: list[Bound]
+    orders: list[list[Row]]
+    linear: list[Sum]
+    either: list[list[Side]]
+    impossible: list[Row]
+    exact: list[Figure]
+
+
+class Interval(Model):
+    """What the columns `low` and `high` mean: limits that are certain alone (`bounds`), or without a basis empty."""
+
+    confidence: float
+    basis: Literal["law", "simulation", "bounds"] | None
+    sentence: str
+
+
+class Margin(Model):
+    """What the rows of a level are: a margin of these axes, in every place that so many levels of places name.
+
+    `table`: the one of several linked tables that it belongs to.
+    """
+
+    places: Annotated[int, Field(ge=0)]
+    axes: list[str]
+    table: str | None
+
+
+class Noise(Model):
+    """Independent noise of some figures before anything is made to hold; `law` is null where nothing is measured.
+
+    `scale` is λ of Laplace noise and σ of Gaussian noise; `parameter` is λ, or σ², exactly.
+    """
+
+    law: Literal["laplace", "gaussian"] | None
+    whole: bool
+    scale: float | None
+    parameter: Number | None
+    figures: Annotated[int, Field(ge=1)]
+
+
+class LevelCertificate(Model):
+    """One level or margin: its share of the budget, its noise, and the errors that the plan expected.
+
+    `exact`: no figure of it has noise; so many are `published` exactly, and so many follow from these. `noise` is that
+    of the noisy answers, empty for margins that none was taken of. The errors are null where nobody can tell them;
+    `interval_width` is that of 95 %.
+    """
+
+    level: str
+    figures: Annotated[int, Field(ge=1)]
+    exact: bool
+    published: Annotated[int, Field(ge=0)] = 0
+    follows: Annotated[int, Field(ge=0)] = 0
+    share: Number | None
+    noise: list[Noise]
+    in_words: str
+    expected_absolute_error: float | None
+    interval_width: float | None
+
+
+class ComparedMethod(Model):
+    """One method that came into question, at the same total guarantee as the others, or why it did not."""
+
+    method: str
+    noise: str
+    chosen: bool
+    last_resort: bool
+    refused: str | None
+    error_bars: bool | None
+    expected_absolute_error: float | None
+    per_level: list[float] | None
+    basis: str | None
+
+
+class TableNeighbours(Model):
+    """The changes of the records that the noise was made for."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)]
+
+
+class LinkedTable(Model):
+    """One of several linked tables: axes, values of each, rows of one household at most, weights of cells in ties."""
+
+    name: str
+    axes: list[str]
+    shape: list[Annotated[int, Field(ge=1)]]
+    most: Annotated[int, Field(ge=1)]
+    ties: list[list[int]]
+
+
+class TableCertificate(Model):
+    """One released table; `places` are the columns of the levels of a hierarchy, the top one first.
+
+    `margins` say of every one of `levels` what its rows are.
+    `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
+    `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
+    `runs`: each part is a run of whole areas that follows the one before, those of upper levels first.
+    """
+
+    name: str
+    kind: Kind
+    places: list[str]
+    rows: Annotated[int, Field(ge=1)]
+    outputs: Annotated[int, Field(ge=1)]
+    levels: list[str]
+    margins: list[Margin]
+    columns: list[str]
+    labels: list[str]
+    recoded: list[RecodedAxis]
+    residuals: list[ResidualNoise]
+    domain_hash: Annotated[str, Field(pattern=HASH)]
+    grid: Number
+    neighbours: TableNeighbours
+    method: str
+    ways: str
+    mechanism: str
+    noise_by_level: list[LevelCertificate]
+    errors_known: str
+    simulated_tables: Annotated[int, Field(ge=0)]
+    compared: list[ComparedMethod]
+    accepted: list[AcceptedError]
+    statements: list[Statement]
+    holds: Holds
+    unprotected: list[Unprotected]
+    protects: Protects | None
+    linked: list[LinkedTable]
+    interval: Interval
+    parquet: Annotated[str, Field(pattern=FILE_NAME)]
+    csv: Annotated[str, Field(pattern=FILE_NAME)]
+    measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
+    measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    parts: Annotated[int, Field(ge=0)]
+    runs: bool
+    record_columns: list[str]
+    ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None
+
+    @property
+    def measured(self) -> list[LevelCertificate]:
+        """The levels or margins of its outputs, without exact margins that are written besides."""
+        return [level for level in self.noise_by_level if level.noise or self.residuals]
+
+    @property
+    def files(self) -> list[str]:
+        noisy = (self.measurements, self.measurements_csv)
+        listed = (self.parquet, self.csv, *noisy, self.records, self.records_csv)
+        return [each for name in listed if name is not None for each in part_names(name, self.parts)]

@@ -1,0 +1,245 @@
+"""Keys that sign releases (Ed25519): made fresh, kept in a private file, named by their fingerprint.
+
+A public key is one line of text, `holdfast-key BASE64 [NAME]`, and a file of such lines is what a reader trusts: a new
+line when the key is changed, and a line `revoked FINGERPRINT` for one that was lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import getpass
+import hashlib
+import json
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.arguments import Refused
+from holdfast.release.standalone_verifier.ed25519 import point_of, times
+from holdfast.release.storage.files import plain_json, read_plain
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+#: Where the passphrase of a key is looked for before anybody is asked.
+VARIABLE = "HOLDFAST_PASSPHRASE"
+#: The words that begin the lines of a public file, and its name behind that of the private one.
+PUBLIC, REVOKED, SUFFIX = "holdfast-key", "revoked", ".pub"
+#: What a private file says of itself.
+PRIVATE = "PRIVATE KEY-----"
+#: Bytes of a public key and of a signature, and of the longest file that is read.
+KEY, SIGNATURE, LONGEST = 32, 64, 1 << 20
+
+
+def fingerprint(public: bytes) -> str:
+    return f"sha256:{hashlib.sha256(public).hexdigest()}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Signer:
+    """A key that signs; it is never shown."""
+
+    private: Ed25519PrivateKey
+    public: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.public)
+
+    def sign(self, content: bytes) -> bytes:
+        return self.private.sign(content)
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Whom a reader trusts: public keys by their fingerprints, those that were revoked, and whose some of them are."""
+
+    keys: dict[str, bytes]
+    revoked: frozenset[str]
+    names: dict[str, str]
+
+    def wrong_with(self, found: str) -> str | None:
+        """Say why a signature by this key is not to be trusted; None where it is."""
+        if found in self.revoked:
+            return f"it is signed by a key that was revoked, {found}"
+        return None if found in self.keys else f"it is signed by a key that you do not trust, {found}"
+
+
+def write_key(path: Path, passphrase: str | None = None) -> Signer:
+    """Write a fresh key to a new file that only its owner can read, and its public part beside it."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    private = Ed25519PrivateKey.generate()
+    phrase = passphrase or os.environ.get(VARIABLE)
+    how = BestAvailableEncryption(phrase.encode()) if phrase else NoEncryption()
+    signer = _signer(private)
+    public = path.with_name(f"{path.name}{SUFFIX}")
+    _write(path, private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how), 0o600)
+    _write(public, f"{PUBLIC} {base64.b64encode(signer.public).decode()}\n".encode(), 0o644)
+    return signer
+
+
+def read_key(path: Path) -> Signer:
+    """Read the key in a private file; its passphrase is in the environment, or asked for on a terminal."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = _private(path)
+    phrase = os.environ.get(VARIABLE)
+    if b"ENCRYPTED" in content and phrase is None:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Refused(f"the key in {str(path)!r} has a passphrase: set {VARIABLE}")
+        phrase = getpass.getpass(f"passphrase of {path}: ")
+    given: Any = phrase.encode() if phrase is not None and b"ENCRYPTED" in content else None
+    del phrase
+    try:
+        private = load_pem_private_key(content, given)
+    except (ValueError, TypeError):
+        raise Refused(f"{str(path)!r} holds no key, or the passphrase is wrong: holdfast key FILE makes one") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise Refused(f"the key in {str(path)!r} is of another kind: holdfast key FILE makes one")
+    return _signer(private)
+
+
+def read_trusted(path: str | Path) -> Trusted:
+    """Read a file of public keys, one per line, and of keys that were revoked."""
+    keys: dict[str, bytes] = {}
+    names: dict[str, str] = {}
+    revoked: set[str] = set()
+    for number, line in enumerate(_public(Path(path)).splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if PRIVATE in line:
+            public = f"{Path(path).name}{SUFFIX}"
+            raise Refused(f"{str(path)!r} is a private key, which signs: readers need its public part, in {public}")
+        if words[0] == PUBLIC and len(words) > 1:
+            key = decoded(words[1])
+            if len(key) == KEY and not of_small_order(key):
+                keys[fingerprint(key)] = key
+                names.update({fingerprint(key): " ".join(words[2:])} if words[2:] else {})
+                continue
+        elif words[0] == REVOKED and len(words) > 1 and words[1].startswith("sha256:"):
+            revoked.add(words[1])
+            continue
+        raise Refused(f"line {number} of {str(path)!r} is no key: write {PUBLIC} KEY, or {REVOKED} FINGERPRINT")
+    if not keys:
+        raise Refused(f"{str(path)!r} names no key: holdfast key FILE writes one into FILE{SUFFIX}")
+    return Trusted(keys, frozenset(revoked), names)
+
+
+def signed_by(public: bytes, signature: bytes, content: bytes) -> bool:
+    """Say whether a signature of some bytes was made by the key with this public part."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if of_small_order(public):  # anybody can make a signature that fits such a key
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, content)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def of_small_order(public: bytes) -> bool:
+    """Whether eight times the point of a key is nothing, or its bytes are not those of a point of the curve."""
+    point = point_of(public)
+    return point is None or times(8, point)[0] == 0
+
+
+def _signer(private: Ed25519PrivateKey) -> Signer:
+    return Signer(private, private.public_key().public_bytes_raw())
+
+
+def decoded(text: str) -> bytes:
+    """Return the bytes that a text in base64 stands for, none where it is not one."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return b""
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError:
+        raise Refused(f"{str(path)!r} exists already: name another file") from None
+    except OSError as error:
+        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _private(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode) or mode & 0o077:
+                raise Refused(f"others may read the key in {str(path)!r}: make it a file of mode 0600")
+            return file.read(LONGEST)
+    except OSError as error:
+        raise Refused(f"the key in {str(path)!r} cannot be read: {error.strerror}") from None
+
+
+def _public(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(LONGEST).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused(f"{str(path)!r} is no file of public keys: holdfast key FILE writes one into FILE.pub") from None
+    except OSError as error:
+        raise Refused(f"the keys in {str(path)!r} cannot be read: {error.strerror}") from None
+
+
+# --- detached signatures: a small file beside the one that is signed, with the public key that made it ---------------
+
+#: Version of the JSON form of a signature, and the name of its file behind that of what is signed.
+SCHEMA, SIGNED = "holdfast-signature-1", ".sig"
+NOBODY = "signed by nobody, so that whoever could change it could have made it"
+
+
+def signature_text(signer: Signer, content: bytes) -> str:
+    """Return the file that signs some bytes."""
+    found = {
+        "schema": SCHEMA,
+        "fingerprint": signer.fingerprint,
+        "key": base64.b64encode(signer.public).decode(),
+        "signature": base64.b64encode(signer.sign(content)).decode(),
+    }
+    return json.dumps(found, indent=1) + "\n"
+
+
+def signer_of(path: Path, content: bytes) -> str:
+    """Return the fingerprint of the key whose signature of these bytes is in a file; refused where it is wrong."""
+    try:
+        found: Any = plain_json(read_plain(path))
+        key, signature = decoded(found["key"]), decoded(found["signature"])
+        whole = found["schema"] == SCHEMA and set(found) == {"schema", "fingerprint", "key", "signature"}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise Refused(f"the signature {path.name} is missing, or cannot be read") from None
+    named = len(key) == KEY and len(signature) == SIGNATURE and found["fingerprint"] == fingerprint(key)
+    if not whole or not named or not signed_by(key, signature, content):
+        raise Refused(f"the signature {path.name} is not one of the file that it stands beside")
+    return fingerprint(key)
+
+
+def judged(signer: str | None, trusted: Trusted | None) -> tuple[str | None, str]:
+    """Return what is wrong with who signed something, or None, and otherwise what to say of it."""
+    if signer is None:
+        return (None if trusted is None else f"it is {NOBODY}", NOBODY)
+    if trusted is None:
+        return None, f"signed by {signer}; name the public key with --key to know whose that is"
+    return trusted.wrong_with(signer), f"signed by {signer}, which you trust"

@@ -1,1 +1,0 @@
-"""Keys that sign what is published, and whom a reader trusts."""

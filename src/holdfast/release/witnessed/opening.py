@@ -1,0 +1,198 @@
+"""The opening of a witnessed draw: all that was fixed before it, in one file that is as confidential as the records.
+
+Its hash stands in the ledger before there is a nonce, and in the certificate. The secret in it, 32 random bytes, lets
+the hash tell nothing about the rest, and makes the words of the draw together with the nonce.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Array
+from holdfast.randomness import Keys, Stream
+from holdfast.release.facts.statement import Model, Software
+from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
+from holdfast.release.run import Run
+from holdfast.release.spec.origin import Origin
+from holdfast.release.spec.places import Places
+from holdfast.release.spec.spec import checked
+from holdfast.release.storage.files import LARGEST, plain_json, read_plain
+from holdfast.release.table.public import ENDS
+
+#: Version of the JSON form of an opening, the end of its name, and the bytes of its secret.
+SCHEMA: Final = "holdfast-opening-1"
+SUFFIX, SECRET = ".opening", 32
+
+
+class Answer(Model):
+    """The true answers of a table, in the order of its rows: numbers of eight bytes, packed."""
+
+    kind: Literal["<i8", "<f8"]
+    packed: str
+
+
+class Opening(Model):
+    """What was fixed: the release, its spec and public files, how records become rows, the true answers, a secret."""
+
+    form: Literal["holdfast-opening-1"] = Field(default=SCHEMA, alias="schema")
+    release: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    spec: dict[str, Any]
+    files: dict[str, str]
+    assumes: list[str]
+    told: list[str]
+    answers: list[Answer]
+    secret: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    @classmethod
+    def of(cls, run: Run, answers: list[Array]) -> Opening:
+        """The opening of an attempt, with a fresh secret."""
+        spec, origin = run.job.spec, run.job.origin
+        packed = [
+            Answer(kind="<f8" if each.dtype.kind == "f" else "<i8", packed=_packed(_plain(each).tobytes()))
+            for each in answers
+        ]
+        made = cls(
+            release=run.identity,
+            spec=json.loads(json.dumps(spec.plain_values, default=str)),
+            files={name: _packed(read_plain(spec.resolve(name).resolve())) for name in run.job.public_files},
+            assumes=list(origin.assumes),
+            told=list(origin.told),
+            answers=packed,
+            secret=secrets.token_bytes(SECRET).hex(),
+        )
+        if made.public_files != run.job.public_files:
+            raise Refused("a public file was changed while it was read: try again")
+        if checked(made.spec, Places(spec.path)).hash != spec.hash:
+            raise Refused("the spec holds values that a file cannot keep: write it in YAML, with texts and numbers")
+        return made
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return self.model_dump_json(by_alias=True) + "\n"
+
+    @property
+    def public_files(self) -> dict[str, str]:
+        """The hashes of the public files by their names in the spec."""
+        return {name: hashlib.sha256(_unpacked(text)).hexdigest() for name, text in self.files.items()}
+
+    @property
+    def origin(self) -> Origin:
+        """How the rows were made from records."""
+        return Origin(tuple(self.assumes), tuple(self.told))
+
+    @property
+    def truths(self) -> list[Array]:
+        """The true answers, table by table."""
+        return [np.frombuffer(_unpacked(each.packed), dtype=each.kind) for each in self.answers]
+
+    def stream(self, commitment: str, nonce: str, table: Table) -> Stream:
+        """The words of the draw of a table: nobody can know them before the nonce, or choose them with it."""
+        return Keys.of(bytes.fromhex(self.secret)).at("witnessed", commitment, nonce, table.name)
+
+    @contextmanager
+    def job(self) -> Iterator[Job]:
+        """Build the job again, from what is in the opening alone."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = {}
+            for number, (name, text) in enumerate(self.files.items()):
+                end = next((end for end in ENDS if name.endswith(end)), "")
+                files[name] = Path(folder, f"{number}{end}")
+                files[name].write_bytes(_unpacked(text))
+            spec = checked(self.spec, Unpacked(Path(folder, "spec.yaml"), {}, files))
+            yield Job.from_spec(spec).reading(self.origin)
+
+
+@dataclass(frozen=True)
+class Unpacked(Places):
+    """The places of a spec whose public files were unpacked; it names no other file of the machine."""
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def resolve(self, text: str) -> Path:
+        """Return the file that a path of the spec stands for."""
+        return self.files.get(text, self.file.with_name("absent"))
+
+
+def opening_of(folder: Path) -> Path:
+    """Where the opening of a release lies: beside its folder."""
+    return folder.with_name(f"{folder.name}{SUFFIX}")
+
+
+def read_opening(path: Path) -> tuple[Opening, str]:
+    """Read an opening and its hash; refused with one sentence, which shows nothing of it, where it is none."""
+    try:
+        content = read_plain(path)
+        found = plain_json(content)
+    except OSError as error:
+        raise Refused(f"the opening {str(path)!r} cannot be read: {error.strerror or 'it is a link'}") from None
+    except (ValueError, RecursionError):
+        raise Refused(f"{str(path)!r} is no opening of a release: it is damaged, or another file") from None
+    form = found.get("schema") if isinstance(found, dict) else None
+    if isinstance(form, str) and form != SCHEMA and re.fullmatch(r"holdfast-opening-[0-9]+", form):
+        raise Refused(f"{str(path)!r} was written by a newer holdfast (its form is {form}): update holdfast")
+    try:
+        opening = Opening.model_validate_json(content)
+        _ = opening.truths, opening.public_files
+    except (ValidationError, ValueError, zlib.error):
+        raise Refused(f"{str(path)!r} is no opening of a release: it is damaged, or another file") from None
+    return opening, f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def write_opening(opening: Opening, place: Path, path: Path) -> str:
+    """Write an opening for its owner alone, whole or not at all, durably; return its hash."""
+    content, partial = opening.text.encode(), place / "opening"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(partial, path)
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+@cache
+def code_hash() -> str:
+    """The hash of whatever decides which table a draw is: the files of holdfast, its packages, and the processor."""
+    digest = hashlib.sha256()
+    folder = Path(str(resources.files("holdfast")))
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(
+            f"{path.relative_to(folder).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode()
+        )
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    around = [Software().model_dump(), platform.machine(), simd]
+    digest.update(json.dumps(around, sort_keys=True).encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _plain(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype="<f8" if values.dtype.kind == "f" else "<i8")
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 1)).decode()
+
+
+def _unpacked(text: str) -> bytes:
+    return zlib.decompressobj().decompress(base64.b64decode(text, validate=True), LARGEST)

@@ -1,0 +1,327 @@
+"""The files of released tables: figures with their intervals, noisy answers, records, and what every column is.
+
+A table of a census that is too large for one file is written in parts: runs of whole areas, one after the other. Names
+are made where they are written, so that memory holds those of a few parts, and noisy answers are named by the numbers
+of their rows. What was written is read again by whoever verifies the release, part by part too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arrays import Floats, Ints
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import measured_deviations, sum_intervals
+from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
+from holdfast.mechanism.release import Release
+from holdfast.noise.spread import MISSED
+from holdfast.progress import Progress
+from holdfast.release.certificate.certificate import Certificate
+from holdfast.release.certifying import TableFiles, table_certificate
+from holdfast.release.facts.table import CONFIDENCE, Interval, TableCertificate, Unprotected
+from holdfast.release.pieces.drawing import Parts
+from holdfast.release.report.figures import SHOWN
+from holdfast.release.storage.files import sync_folder
+from holdfast.release.storage.tables import (
+    FIGURES,
+    MEASUREMENTS,
+    ROW,
+    Coded,
+    Columns,
+    first_rows,
+    label_column,
+    part_names,
+    texts,
+    write_csv,
+    write_repeated,
+    write_table,
+)
+from holdfast.release.table.area_names import AreaNames
+from holdfast.release.table.public import label_columns
+from holdfast.release.table.wording import percent
+from holdfast.workers import in_threads
+
+if TYPE_CHECKING:
+    from holdfast.release.job.table import Table
+
+#: What the columns that name a row are in the data dictionary: one of the domain, and the level.
+NAMED_BY = (
+    "a name of the public domain, as text; empty where the row is a sum over it; read it as text, never as a formula, "
+    "also where it begins with =, +, - or @",
+    "the level or margin that the row belongs to",
+)
+#: Why there are no error bars.
+DEPENDS = (
+    "how large the errors are depends on the data, so error bars would give something away. The columns low and high "
+    "hold the limits that are certain, and are empty where there are none. The methods onto and given-then-onto have "
+    "error bars"
+)
+#: The ends of the names of files.
+ENDS = (".parquet", ".csv")
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A table that was drawn, and how it is written."""
+
+    table: Table
+    drawn: Release
+    place: Path
+    files: TableFiles
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        return self.drawn.values if self.table.holding.holds.whole else self.drawn.values.astype(np.float64)
+
+    @cached_property
+    def bars(self) -> ErrorBars | None:
+        """What the table tells about the truth; it is not kept with the release, since a census fills memory."""
+        return self.drawn.find_error_bars(self.drawn.values, self.drawn.measurements)
+
+    @cached_property
+    def reach(self) -> Floats | None:
+        """How far intervals reach to either side; None where they are what is certain, or nothing."""
+        bars = self.bars
+        return None if bars is None or bars.spread is None else bars.reach(CONFIDENCE)
+
+    @property
+    def interval(self) -> Interval:
+        """What the ends of intervals mean."""
+        bars = self.bars
+        if bars is None or bars.spread is None:
+            known = bars is not None and bool(np.isfinite(bars.low).any() or np.isfinite(bars.high).any())
+            return interval_words(None, known=known, own=False)
+        return interval_words(bars.spread.measured, known=True, own=bars.centre is self.drawn.values)
+
+    def ends(self, rows: slice) -> Floats:
+        """The ends of the intervals of some outputs, not a number where nothing finite is known."""
+        bars = self.bars
+        if bars is None:
+            return np.full((rows.stop - rows.start, 2), np.nan)
+        found = np.column_stack([bars.low[rows], bars.high[rows]]).astype(np.float64)
+        if self.reach is not None:
+            centre, reach = bars.centre[rows], self.reach[rows]
+            return bars.within(centre - reach, centre + reach, *found.T)
+        found[np.isinf(found)] = np.nan
+        return found
+
+    def sums(self) -> tuple[npt.NDArray[Any], Floats]:
+        """The values of rows that are sums of outputs, and the ends of their intervals; exact figures are known."""
+        found = self.table.derived
+        assert found is not None
+        sums = found.sums @ self.values
+        sums[found.exact] = np.rint(sums[found.exact])
+        ends = np.full((len(sums), 2), np.nan)
+        known = self.table.standing.as_in_the_data[self.table.layout.query.n :]
+        if self.bars is not None and not known.all():
+            ends[~known] = sum_intervals(self.bars, found.sums[np.flatnonzero(~known)], CONFIDENCE)
+            ends[np.isinf(ends)] = np.nan
+        ends[known] = sums[known, None]
+        return sums, ends
+
+    def paths(self, parquet: str | None, csv: str | None, part: int | None = None) -> list[Path]:
+        names = (name for name in (parquet, csv) if name is not None)
+        return [self.place / (name if part is None else part_names(name, part + 1)[part]) for name in names]
+
+    def whole(self) -> Columns:
+        """Write every file in one piece; return the columns of the table."""
+        table, files = self.table, self.files
+        names, values, ends = dict(table.layout.columns), self.values, self.ends(slice(0, table.layout.query.n))
+        if table.derived is not None:
+            more, limits = self.sums()
+            values, ends = np.concatenate([values, more]), np.concatenate([ends, limits])
+            names = {name: np.concatenate([texts, table.derived.columns[name]]) for name, texts in names.items()}
+        figures = dict(zip(FIGURES, (values, ends[:, 0], ends[:, 1]), strict=True))
+        written = {**names, **figures, **label_columns(table.layout.labels, names)}
+        write_table(written, *self.paths(files.parquet, files.csv))
+        if files.measurements is not None:  # tidy, and with the counts last for other estimators
+            self.noisy(lambda rows: {name: texts[rows] for name, texts in table.layout.columns.items()}, slice(None))
+        if files.records is not None:
+            counts, outputs = cells_of(table.layout.query, self.drawn.values), cell_outputs(table.layout.query)
+            record = {column: table.layout.columns[column][outputs] for column in table.record_columns}
+            write_repeated(record, counts, *self.paths(files.records, files.records_csv))
+        return written
+
+    def noisy(self, named: Callable[[Ints], Columns], rows: slice, part: int | None = None) -> None:
+        """Write the draw that may be published beside the table, of those rows that were measured."""
+        assert self.drawn.measurements is not None
+        spread = measured_deviations(self.table.mechanism, rows)
+        kept = np.flatnonzero(np.isfinite(spread))
+        names, answers, spread = named(kept), self.drawn.measurements[rows][kept], spread[kept]
+        parquet, csv = self.paths(self.files.measurements, self.files.measurements_csv, part)
+        write_table({**names, **dict(zip(MEASUREMENTS, (answers, spread), strict=True))}, parquet)
+        write_csv({**names, MEASUREMENTS[1]: spread, "count": answers}, csv)
+
+    def part(self, names: AreaNames, number: int) -> None:
+        """Write one part of every file."""
+        (first, last), files = names.parts[number], self.files
+        rows, named = slice(first, last), names.of(first, last)
+        columns = {ROW: np.arange(first, last), **{name: each.column for name, each in named.items()}}
+        columns |= dict(zip(FIGURES, (self.values[rows], *self.ends(rows).T), strict=True))
+        write_table(columns | _labels(self.table.layout.labels, named), *self.paths(files.parquet, files.csv, number))
+        if files.measurements is not None:
+            self.noisy(lambda kept: {ROW: first + kept}, rows, number)
+        if files.records is not None:
+            listed = [named[name] for name in self.table.record_columns]
+            cells = np.flatnonzero(np.logical_and.reduce([each.told for each in listed]))
+            cells = cells[self.values[rows][cells] > 0]
+            record = {name: named[name].texts[named[name].codes[cells]] for name in self.table.record_columns}
+            write_repeated(record, self.values[rows][cells], *self.paths(files.records, files.records_csv, number))
+
+    def in_parts(self, names: AreaNames) -> None:
+        """Write every file in parts."""
+        files = self.files
+        both = (files.parquet, files.csv, files.measurements, files.measurements_csv, files.records, files.records_csv)
+        folders = [self.place / name for name in both if name is not None]
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        _ = self.reach  # found once, and not by every thread
+        with Progress("writing", files.parts) as progress:
+
+            def write(some: slice) -> None:
+                for number in range(some.start, some.stop):
+                    self.part(names, number)
+                    progress.advance(1)
+
+            in_threads(write, files.parts)
+        for folder in folders:
+            sync_folder(folder)
+
+
+def write_table_files(
+    table: Table, drawn: Release, place: Path, prefix: str, determined: Sequence[Unprotected]
+) -> tuple[TableCertificate, Columns]:
+    """Write the files of a table; return what is certified about it, and its columns, or those of its first rows."""
+    names, also = table.layout.in_parts, (drawn.measurements is not None, table.layout.spec.written.records)
+    files = _files(prefix, *also) if names is None else _files(prefix, *also, parts=len(names.parts), runs=True)
+    written = Written(table, drawn, place, files)
+    if names is None:
+        columns = written.whole()
+    else:
+        written.in_parts(names)
+        columns = _shown(table, place, files, 1)
+    return table_certificate(table, drawn.method, written.interval, files, determined, drawn.ties), columns
+
+
+def describe_parts(
+    table: Table, drawn: Parts, place: Path, prefix: str, determined: Sequence[Unprotected]
+) -> tuple[TableCertificate, Columns]:
+    """Say what is certified about a table that lies in parts already, and return columns of its first rows."""
+    sheets = drawn.sheets
+    files = _files(prefix, sheets.deviations is not None, sheets.records is not None, parts=drawn.count)
+    known = bool(np.isfinite(sheets.low).any() or np.isfinite(sheets.high).any())
+    interval = interval_words(sheets.measured, known=known, own=sheets.own)
+    certificate = table_certificate(table, drawn.method, interval, files, determined, drawn.ties)
+    return certificate, _shown(table, place, files, drawn.count)
+
+
+def _files(prefix: str, noisy: bool, records: bool, *, parts: int = 0, runs: bool = False) -> TableFiles:
+    """The names of the files of a table."""
+    there = {"table": True, "measurements": noisy, "records": records}
+    names = [f"{prefix}{name}{end}" if is_there else None for name, is_there in there.items() for end in ENDS]
+    parquet, csv, *others = names
+    assert parquet is not None
+    assert csv is not None
+    return TableFiles(parquet, csv, others[0], others[1], others[2], others[3], parts, runs)
+
+
+def _shown(table: Table, place: Path, files: TableFiles, parts: int) -> Columns:
+    """The columns of the first rows of a table in parts."""
+    columns = first_rows([place / name for name in part_names(files.parquet, parts)], SHOWN)
+    return columns | {name: texts(columns[name]) for name in table.layout.columns}
+
+
+def _labels(labels: Mapping[str, Mapping[str, str]], named: Mapping[str, Coded]) -> Columns:
+    """The columns of labels, empty where a row is a sum over the codes."""
+    found: Columns = {}
+    for column, of in labels.items():
+        codes = named[column]
+        said = np.array([None if code is None else of[code] for code in codes.texts.tolist()], dtype=object)
+        found[label_column(column)] = said[codes.codes]
+    return found
+
+
+def data_package(certificate: Certificate) -> str:
+    """Describe every column of the CSV files (Frictionless Data Package): names are texts, so that codes keep zeros."""
+    resources = []
+    for table in certificate.tables:
+        number = "integer" if table.holds.whole else "number"
+        names = {column: ("string", NAMED_BY[column == "level"]) for column in table.columns}
+        number_of = {ROW: ("integer", "the number of the row in the table, from 0")} if table.parts else {}
+        names = number_of | names
+        share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
+        figures = {
+            "value": (number, "the released figure"),
+            "low": ("number", f"lower end of the {share}"),
+            "high": ("number", "upper end of the same interval"),
+        }
+        figures |= {label_column(name): ("string", f"what the code in {name} is called") for name in table.labels}
+        resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
+        if table.measurements_csv is not None:
+            noisy = {
+                "standard_deviation": ("number", "standard deviation of the noise in count"),
+                "count": ("number", "the noisy answer from which the table was made; it can be negative"),
+            }
+            named = number_of if table.runs else names
+            resources.append(
+                _resource(table.measurements_csv, table.parts, f"{table.name}: noisy answers", named | noisy)
+            )
+        if table.records_csv is not None:
+            own = {column: kind for column, kind in names.items() if column in table.record_columns}
+            resources.append(_resource(table.records_csv, table.parts, f"{table.name}: synthetic records", own))
+    found = {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "name": f"release-{certificate.release}",
+        "title": certificate.title,
+        "description": str(certificate.statements[0]),
+        "created": f"{certificate.deployment.basic.publication_date}T00:00:00Z",
+        "resources": resources,
+    }
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def _resource(path: str, parts: int, title: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    fields = [{"name": name, "type": kind, "description": words} for name, (kind, words) in columns.items()]
+    return {
+        "name": path.removesuffix(".csv").lower(),
+        "title": title,
+        "path": part_names(path, parts) if parts else path,
+        "format": "csv",
+        "mediatype": "text/csv",
+        "encoding": "utf-8",
+        "schema": {"fields": fields, "missingValues": [""]},
+    }
+
+
+def interval_words(measured: bool | None, *, known: bool, own: bool) -> Interval:
+    """Say what intervals are: by a law that was measured or not, None: by what is certain, if anything is `known`."""
+    if measured is None:
+        return Interval(confidence=CONFIDENCE, basis="bounds" if known else None, sentence=DEPENDS)
+    sentence = _sentence(measured=measured, own=own)
+    return Interval(confidence=CONFIDENCE, basis="simulation" if measured else "law", sentence=sentence)
+
+
+def _sentence(*, measured: bool, own: bool) -> str:
+    """Say what intervals mean; `own`: they stand around the values themselves."""
+    covers = f"each covers its true value with at least {percent(CONFIDENCE)} probability"
+    by = ", by the law of the noise"
+    if measured:
+        by = (
+            ". This was measured on simulated noise, and every interval is widened by the error of the measurement, "
+            f"which is larger than that in at most one of {1 / MISSED:,.0f} cases"
+        )
+    if own:
+        return f"{covers}{by}. Intervals are cut to what is certain"
+    return (
+        f"{covers}{by}. Intervals are computed from the noisy answers behind the table and cut to what is certain. "
+        "A value that was moved to keep the bounds can lie outside its interval: the interval tells where the truth "
+        "lies, the value is for sums"
+    )

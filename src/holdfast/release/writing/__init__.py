@@ -1,1 +1,0 @@
-"""The files of released tables: one of each kind, or parts; and what every column in them is."""

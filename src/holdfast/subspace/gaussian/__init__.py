@@ -1,1 +1,0 @@
-"""Gaussian laws on a null space: dense, projected, correlated, optimal."""

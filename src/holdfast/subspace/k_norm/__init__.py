@@ -1,1 +1,0 @@
-"""The k-norm mechanism: its body, and uniform draws from it."""

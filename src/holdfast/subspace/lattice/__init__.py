@@ -1,1 +1,0 @@
-"""Whole noise on the lattice of a null space."""

@@ -1,1 +1,0 @@
-"""The least error over all Gaussian laws, with a gap as evidence."""

@@ -1,0 +1,1 @@
+"""Laws of outputs and of weighted sums, from the same messages: standard errors and intervals."""

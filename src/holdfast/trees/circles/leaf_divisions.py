@@ -1,0 +1,204 @@
+"""Totals divided among leaves: by tilts, and with blocks of alike leaves that take what others leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from flint import arb
+
+from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools, Floats, Ints, ranges
+from holdfast.noise.draws.decisions import Digits
+from holdfast.trees.circles.blocks import EXCESS, Block
+from holdfast.trees.circles.exact import Part, Row, Tilted, sum_at
+from holdfast.trees.circles.leaf_tables import POOR, LeafTable, rounded
+from holdfast.trees.circles.tables import Division, accepted
+from holdfast.trees.circles.testing import Tested
+
+#: Leaves of divisions that are drawn at once.
+LEAVES = 1 << 18
+
+
+class LeafDivisions(Tested):
+    """Divisions among leaves."""
+
+    def _divide_leaves(self, some: Ints) -> None:
+        """Divide the totals of nodes among leaves; nodes with one tilt at a time."""
+        shape, m = self.shape, self.m
+        if not some.size:
+            return
+        self._settle(some, self._leaf_parts)
+        node = np.repeat(some, self.rows)
+        row = np.tile(np.arange(self.rows), some.size)
+        totals = self.totals[some].ravel()
+        tilt = m.responses.tilts_for(node, totals.astype(np.float64))
+        grid, curves = m.responses.grid, m.responses.curves
+        right = np.clip(np.searchsorted(grid, tilt), 1, grid.size - 1)
+        rise = (curves[node, right] - curves[node, right - 1]) / (grid[right] - grid[right - 1])
+        tilt = np.clip(rounded(tilt, rise, 0.4), *m.limits[:, node])
+        order = np.argsort(tilt, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(tilt[order])) + 1):
+            numbers = shape.leaf_start[node[part] + 1] - shape.leaf_start[node[part]]
+            group = np.cumsum(numbers) // LEAVES
+            for tasks in np.split(part, np.flatnonzero(np.diff(group)) + 1):
+                self._divide_tasks(node[tasks], row[tasks], totals[tasks], float(tilt[tasks[0]]))
+
+    def _leaf_parts(self, k: int) -> list[Part]:
+        """The leaves of a node, and their block, as messages."""
+        m, shape = self.m, self.shape
+        node = np.array([k])
+        table, kind, _ = m.leaf_table(node, float(m.tilt[k]))
+        leaves, _ = m.leaves_of(node)
+        parts: list[Part] = []
+        members = []
+        for each, leaf in zip(kind.tolist(), leaves.tolist(), strict=True):
+            if m.in_block[leaf]:
+                members.append(each)
+            else:
+                parts.append(self._leaf(table, each, (int(shape.leaf_low[leaf]), int(shape.leaf_high[leaf]))))
+        if members:
+            one = self._leaf(table, members[0], (0, 0))
+            parts.append(Tilted(m.block_list[m.block[k]].row(len(members)), one, len(members)))
+        return parts
+
+    def _divide_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float) -> None:
+        """Divide totals under one tilt: among leaves, one of which takes the rest, or all but a block that does."""
+        m = self.m
+        for block in np.unique(m.block[nodes]).tolist():
+            mine = np.flatnonzero(m.block[nodes] == block)
+            if block < 0:
+                self._divide_leaf_tasks(nodes[mine], rows[mine], totals[mine], tilt)
+            else:
+                self._divide_block_tasks(nodes[mine], rows[mine], totals[mine], tilt, m.block_list[block])
+
+    def _divide_leaf_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float, again: bool = True) -> None:
+        shape, m = self.shape, self.m
+        leaf_table, kind, counts = m.leaf_table(nodes, tilt)
+        leaves, _ = m.leaves_of(nodes)
+        starts = np.cumsum(counts) - counts
+        widest = first_largest(leaf_table.variance[kind], starts, counts)
+        others = np.ones(kind.size, dtype=bool)
+        others[widest] = False
+        slots = np.flatnonzero(others)
+        table = self._leaf_rows(leaf_table)
+        last = kind[widest]
+        only = counts == 1
+        if again:
+            mean = leaf_table.mean[kind]
+            rest = np.rint(totals - np.add.reduceat(mean, starts) + mean[widest]).astype(np.int64)
+            poor = ~only & (table.at(last, rest) < POOR * table.top[last])
+            steeper = self._steeper(leaf_table, last, rest, m.limits[:, nodes])
+            poor &= np.abs(steeper) > abs(tilt)
+            for k in np.flatnonzero(poor).tolist():
+                one = slice(k, k + 1)
+                self._divide_leaf_tasks(nodes[one], rows[one], totals[one], float(steeper[k]), again=False)
+            if poor.any():
+                if not poor.all():
+                    self._divide_leaf_tasks(nodes[~poor], rows[~poor], totals[~poor], tilt, again=False)
+                return
+        last[only] = -1
+        division = Division(table, kind[slots], counts - 1, totals, table, last)
+        low, high = shape.leaf_low[leaves], shape.leaf_high[leaves]
+        fits = _fits(
+            counts - 1,
+            (low[slots], high[slots]),
+            (np.where(only, -LARGEST, low[widest]), np.where(only, LARGEST, high[widest])),
+        )
+        drawn, rests = division.draw(self.stream, fits)
+        task = np.repeat(np.arange(counts.size), counts)
+        self.leaves[leaves[slots], rows[task[slots]]] = drawn
+        self.leaves[leaves[widest], rows] = rests
+        # A total that its only leaf cannot have.
+        wrong = only & ((rests < low[widest]) | (rests > high[widest]))
+        self.kept[shape.tree[nodes[wrong]], rows[wrong]] = False
+
+    def _steeper(self, table: LeafTable, kinds: Ints, rest: Ints, limits: Floats) -> Floats:
+        """Tilts just inside poles under which leaves of some kinds often take such rests; 0 where there is no pole."""
+        moved = rest - table.mean[kinds]
+        pole = self.m.poles[table.kinds.law[kinds], (moved > 0).astype(np.int64)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steep = pole * np.maximum(1 - 3 / np.abs(moved * pole), 0.0)
+        return np.clip(np.where(np.isfinite(pole), steep, 0.0), *limits)
+
+    def _divide_block_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float, block: Block) -> None:
+        shape, m = self.shape, self.m
+        tilt = float(np.clip(tilt, *block.tilts))
+        leaf_table, kind, counts = m.leaf_table(nodes, tilt)
+        leaves, _ = m.leaves_of(nodes)
+        inside = m.in_block[leaves]
+        slots = np.flatnonzero(~inside)
+        sizes = m.block_size[nodes]
+        used, last = np.unique(sizes, return_inverse=True)
+        rest = block.table(used, np.full(used.size, tilt))
+        fewer = counts - sizes
+        division = Division(self._leaf_rows(leaf_table), kind[slots], fewer, totals, rest, last)
+        low, high = shape.leaf_low[leaves], shape.leaf_high[leaves]
+        none = np.zeros(nodes.size, dtype=np.int64)
+        drawn, rests = division.draw(
+            self.stream, _fits(fewer, (low[slots], high[slots]), (none - LARGEST, none + LARGEST))
+        )
+        task = np.repeat(np.arange(counts.size), counts)
+        self.leaves[leaves[slots], rows[task[slots]]] = drawn
+        members, owner = leaves[inside], task[inside]
+        starts = np.cumsum(sizes) - sizes
+        for size in used.tolist():
+            mine = sizes == size
+            where = ranges(starts[mine], np.full(int(mine.sum()), size)).reshape(-1, size)
+            values = self._halves(block, size, rests[mine], shape.tree[nodes[mine]], rows[mine])
+            some, row = members[where], rows[owner[where]]
+            self.leaves[some, row] = values
+            wrong = (values < shape.leaf_low[some]) | (values > shape.leaf_high[some])
+            self.kept[shape.tree[nodes[owner[where[wrong]]]], row[wrong]] = False
+
+    def _halves(self, block: Block, size: int, totals: Ints, trees: Ints, rows: Ints) -> Ints:
+        """Divide the totals of blocks among their leaves, (blocks, leaves); each total is tested first."""
+        if size == 1:
+            return totals[:, None]
+        words = self.stream.words(totals.size)
+        low, high = block.window
+        doubtful = (words * 2.0**-64 >= 1 - EXCESS) | (totals < low) | (totals > high)
+        for k in np.flatnonzero(doubtful).tolist():
+            part, half = block.row(size), block.row(size // 2)
+            assert isinstance(part, Row)
+            total = int(totals[k])
+
+            def share(bits: int, half: Part = half, part: Row = part, total: int = total) -> arb:
+                result = sum_at([half, half], total, bits - 128) / part.at(total)
+                if result > 1:
+                    raise ArithmeticError("a message is below what it stands for")
+                return result
+
+            if not accepted(share, Digits(int(words[k]), 64, lambda: self.stream)):
+                self.kept[trees[k], rows[k]] = False
+        tilts, spread = block.tilts_for(totals / size)
+        tilts = np.clip(rounded(tilts, spread**2 * (size / 2), 0.5), *block.halving)
+        used, row = np.unique(tilts, return_inverse=True)
+        table = block.table(np.full(used.size, size // 2), used)
+        one = np.ones(totals.size, dtype=np.int64)
+        first, second = Division(table, row, one, totals, table, row).draw(self.stream)
+        twice = [np.concatenate([each, each]) for each in (trees, rows)]
+        both = self._halves(block, size // 2, np.concatenate([first, second]), *twice)
+        return np.concatenate([both[: totals.size], both[totals.size :]], axis=1)
+
+
+def _fits(
+    counts: Ints, bounds: tuple[Ints, Ints], last: tuple[Ints, Ints]
+) -> Callable[[Ints, Ints, Ints, Ints], Bools]:
+    """Whether drawn values, and what is left, lie within bounds."""
+
+    def fits(todo: Ints, some: Ints, chosen: Ints, rest: Ints) -> Bools:
+        good = (rest >= last[0][todo]) & (rest <= last[1][todo])
+        bad = np.flatnonzero((chosen < bounds[0][some]) | (chosen > bounds[1][some]))
+        if bad.size:
+            good[np.searchsorted(np.cumsum(counts[todo]), bad, "right")] = False
+        return good
+
+    return fits
+
+
+def first_largest(values: Floats, starts: Ints, counts: Ints) -> Ints:
+    """The first place of the largest value in each run."""
+    largest = np.maximum.reduceat(values, starts)
+    places = np.flatnonzero(values == np.repeat(largest, counts))
+    return places[np.searchsorted(places, starts)]

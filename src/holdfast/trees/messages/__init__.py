@@ -1,1 +1,0 @@
-"""Exact draws on a hierarchy: messages up, choices down."""

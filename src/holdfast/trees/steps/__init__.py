@@ -1,1 +1,0 @@
-"""One step of a message: two are joined, a leaf is added, an own weight and tails are put on, with proved errors."""

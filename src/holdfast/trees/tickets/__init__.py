@@ -1,1 +1,0 @@
-"""Many draws of a small hierarchy: tables of choices decided by few bits."""
