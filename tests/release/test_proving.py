@@ -33,7 +33,7 @@ COVERED = {
     "exact total": tree(privacy="epsilon: 1, neighbours: replace-one", rest=ROOT),
     "exact margin": cube(privacy="epsilon: 1, neighbours: replace-one", rest=MARGIN),
     "exact figures read": cube(privacy="epsilon: 1, neighbours: replace-one", rest=READ),
-    "exact figures read, gaussian": cube(privacy="rho: 0.5", rest=f"{READ}\nledger: other.sqlite"),
+    "exact figures read, gaussian": cube(privacy="rho: 0.5, neighbours: replace-one, records: 1", rest=READ),
     "gaussian": tree(privacy="rho: 0.5, neighbours: replace-one", rest=ROOT),
     "gaussian, independent": cube(privacy="rho: 0.25", rest="hold: [nonnegative]\nmethod: onto"),
 }
@@ -41,6 +41,7 @@ COVERED = {
 BEYOND = {
     "price": (tree(rest="hold: [consistent, nonnegative]\nmethod: given"), "the price of bounds"),
     "margins": (cube(table="margins: [[sex], [age]]", rest="hold: [consistent]\nmethod: onto"), "margins"),
+    "several, gaussian": (cube(privacy="rho: 0.5", rest=READ), "ρ of 4 records"),
     "real": (
         cube(privacy="rho: 1, neighbours: replace-one", table="numbers: real", rest=EXTENDED),
         "Gaussian noise on N",
