@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.trees.circles.tables import Table
 from samplers import NONE, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
@@ -202,3 +203,15 @@ def test_categories_and_forests_are_drawn():
     assert np.array_equal(noise[:, 0], noise[:, 1:4].sum(axis=1))
     assert np.array_equal(noise[:, 4], noise[:, 5:].sum(axis=1))
     assert noise.reshape(-1, 14).std(axis=0) == pytest.approx(mechanism.standard_error(), rel=0.03)
+
+
+@pytest.mark.parametrize("epsilon", [1.05, 1.1])
+def test_a_tilt_does_not_send_proposals_beyond_windows(epsilon, monkeypatch):
+    """What lies beyond a window is only bounded; a tilt that blows the bound up has nearly every proposal refused."""
+    beyond, real = [], Table.beyond
+    monkeypatch.setattr(Table, "beyond", lambda *asked: beyond.append(None) or real(*asked))
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2, 2])
+    noise = hf.laplace(hf.counts(tree), epsilon=epsilon, shares={0: 0.2, 1: 0.3, 2: 0.5})
+    made = noise.given(hf.consistent(tree) & hf.nonnegative()).calibrated(epsilon=epsilon)
+    made.simulate(tree.sum_up(np.full(5, 50)), 500, hf.seeded(1))
+    assert len(beyond) < 100

@@ -8,10 +8,12 @@ from holdfast.arrays import Bools, Floats, Ints, ranges
 from holdfast.trees.circles.exact import Part
 from holdfast.trees.circles.leaf_divisions import LeafDivisions, first_largest
 from holdfast.trees.circles.leaf_tables import FAR, POOR, LeafTable, kinds_of
-from holdfast.trees.circles.tables import Division
+from holdfast.trees.circles.tables import WAYS, Division
 
 #: Places of messages that are worked on at once.
 PLACES = 1 << 19
+#: The share of proposals that may lie beyond a window, and how often a tilt is made gentler for that.
+STRAY, GENTLER = 0.05, 12
 
 
 class Drawing(LeafDivisions):
@@ -142,6 +144,12 @@ class Drawing(LeafDivisions):
             ends = np.where(rest[poor] < centre[widest[poor]], least[parent[poor]], most[parent[poor]])
             ends = np.where(np.isfinite(ends), ends, 2 * tilt[poor])
             tilt[poor] = self._best_tilts(children, values, rows[widest[poor]], rest[poor], ends)
+            table = self._rows_table(children, values, tilt[of_pair], rows)
+        for _ in range(GENTLER):  # a tilt may blow up what is only bounded, beyond windows, above all that is known
+            strayed = np.add.reduceat(table.left > STRAY * WAYS, starts) > 0
+            if not strayed.any():
+                break
+            tilt[strayed] *= 0.75
             table = self._rows_table(children, values, tilt[of_pair], rows)
         others = np.ones(rows.size, dtype=bool)
         others[widest] = False
