@@ -8,7 +8,7 @@ from holdfast.arrays import Bools, Floats, Ints, ranges
 from holdfast.trees.circles.exact import Part
 from holdfast.trees.circles.leaf_divisions import LeafDivisions, first_largest
 from holdfast.trees.circles.leaf_tables import FAR, POOR, LeafTable, kinds_of
-from holdfast.trees.circles.tables import WAYS, Division
+from holdfast.trees.circles.tables import WAYS, Division, Table
 
 #: Places of messages that are worked on at once.
 PLACES = 1 << 19
@@ -145,12 +145,7 @@ class Drawing(LeafDivisions):
             ends = np.where(np.isfinite(ends), ends, 2 * tilt[poor])
             tilt[poor] = self._best_tilts(children, values, rows[widest[poor]], rest[poor], ends)
             table = self._rows_table(children, values, tilt[of_pair], rows)
-        for _ in range(GENTLER):  # a tilt may blow up what is only bounded, beyond windows, above all that is known
-            strayed = np.add.reduceat(table.left > STRAY * WAYS, starts) > 0
-            if not strayed.any():
-                break
-            tilt[strayed] *= 0.75
-            table = self._rows_table(children, values, tilt[of_pair], rows)
+        table = self._not_beyond(table, children, values, rows, tilt, of_pair, starts)
         others = np.ones(rows.size, dtype=bool)
         others[widest] = False
         slots = np.flatnonzero(others)
@@ -167,6 +162,18 @@ class Drawing(LeafDivisions):
         self.totals[node[widest[pair]], row] = rests
         self._test(node[slots[mine]], row[task], drawn, values, rows[slots[mine]])
         self._test(node[widest[pair]], row, rests, values, rows[widest[pair]])
+
+    def _not_beyond(
+        self, table: Table, children: Ints, values: Floats, rows: Ints, tilt: Floats, of_pair: Ints, starts: Ints
+    ) -> Table:
+        """Make tilts gentler, in place, that blow up what is only bounded, beyond windows, above all that is known."""
+        for _ in range(GENTLER):
+            strayed = np.add.reduceat(table.left > STRAY * WAYS, starts) > 0
+            if not strayed.any():
+                break
+            tilt[strayed] *= 0.75
+            table = self._rows_table(children, values, tilt[of_pair], rows)
+        return table
 
     def _best_tilts(self, children: Ints, values: Floats, rows: Ints, rest: Ints, ends: Floats) -> Floats:
         """The tilts, up to some ends, under which rows take such rests most readily."""
