@@ -35,6 +35,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.sigutils import normalize_signature
 
 from holdfast.progress import Delay
+from holdfast.system import is_mine, others_may, user
 
 #: Globals whose values become part of compiled code.
 CONSTANTS = (bool, int, float, str, tuple, np.generic)
@@ -174,7 +175,7 @@ def folder_for(source: Path) -> Path | None:
 @cache
 def users_folder() -> Path | None:
     """A folder of this user's that nobody else can write: among the caches or else the temporary ones; or None."""
-    temporary = Path(tempfile.gettempdir()) / f"holdfast-{os.geteuid()}"
+    temporary = Path(tempfile.gettempdir()) / f"holdfast-{user() or 0}"
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
     except RuntimeError:  # this user has no home
@@ -195,12 +196,12 @@ def _writable(folder: Path) -> bool:
 
 def is_private(folder: Path) -> bool:
     """Whether nobody but this user, and the administrator, can write a folder or put another one in its place."""
-    user, own = os.geteuid(), folder.lstat()
-    if not stat.S_ISDIR(own.st_mode) or own.st_uid != user or own.st_mode & 0o022:
+    own = folder.lstat()
+    if not stat.S_ISDIR(own.st_mode) or not is_mine(own) or others_may(own, 0o022):
         return False
     above = [place.stat() for place in {*folder.absolute().parents, *folder.resolve().parents}]
     return all(
-        place.st_uid in (0, user) and (not place.st_mode & 0o022 or bool(place.st_mode & stat.S_ISVTX))
+        (place.st_uid == 0 or is_mine(place)) and (not others_may(place, 0o022) or bool(place.st_mode & stat.S_ISVTX))
         for place in above
     )
 

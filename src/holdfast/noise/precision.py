@@ -7,13 +7,14 @@ correctness rests on the balls alone, and every loop below asks for more precisi
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpz
+
+from holdfast.system import after_fork_in_child
 
 #: A ball that is still too wide at this precision (bits) will not become narrow: an error, not a wait.
 MOST_BITS = 1 << 20
@@ -26,8 +27,7 @@ def _after_fork_in_child() -> None:
     _lock = threading.RLock()  # in the child no thread is left that could release the old one
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.special import ndtri
 
 from holdfast.arguments import Refused, whole
+from holdfast.system import after_fork_in_child
 
 KEY_BYTES = 32  # AES-256
 #: Words that are asked for at once.
@@ -39,8 +40,7 @@ def _after_fork_in_child() -> None:
     _renewal = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):  # absent where there is no fork
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child)
 
 
 def _process() -> tuple[int, int]:

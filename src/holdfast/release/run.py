@@ -57,6 +57,7 @@ from holdfast.release.storage.files import publish, refuse_without_room, sha256_
 from holdfast.release.table.laying import table_bytes
 from holdfast.release.table.wording import in_words_of_the_spec
 from holdfast.release.writing import data_package, describe_parts, write_table_files
+from holdfast.system import memory
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -314,10 +315,10 @@ def finish(
 
 def _refuse_without_memory(job: Job) -> None:
     """Refuse a table in parts that this machine would not hold: to be killed after the charge would be in vain."""
-    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    here = memory()
     for table in job.tables:
         needed = BASE_BYTES + table_bytes(table.layout)
-        if table.layout.in_parts is not None and needed > here:
+        if here is not None and table.layout.in_parts is not None and needed > here:
             sentence = (
                 f"{table.layout.query.n:,} figures take about {needed / 2**30:.0f} GiB of memory, and this machine has "
                 f"{here / 2**30:.0f}: measure fewer margins at the lowest level, make one release for each place of an "

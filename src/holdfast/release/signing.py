@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.arguments import Refused
 from holdfast.release.standalone_verifier.ed25519 import point_of, times
 from holdfast.release.storage.files import plain_json, read_plain
+from holdfast.system import BYTES, NO_LINK, others_may
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -172,7 +173,7 @@ def decoded(text: str) -> bytes:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BYTES, mode)
     except FileExistsError:
         raise Refused(f"{str(path)!r} exists already: name another file") from None
     except OSError as error:
@@ -186,8 +187,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 def _private(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode) or mode & 0o077:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or others_may(status, 0o077):
                 raise Refused(f"others may read the key in {str(path)!r}: make it a file of mode 0600")
             return file.read(LONGEST)
     except OSError as error:

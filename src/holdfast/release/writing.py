@@ -29,7 +29,6 @@ from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.facts.table import CONFIDENCE, Interval, TableCertificate, Unprotected
 from holdfast.release.pieces.drawing import Parts
 from holdfast.release.report.figures import SHOWN
-from holdfast.release.storage.files import sync_folder
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
@@ -47,6 +46,7 @@ from holdfast.release.storage.tables import (
 from holdfast.release.table.area_names import AreaNames
 from holdfast.release.table.public import label_columns
 from holdfast.release.table.wording import percent
+from holdfast.system import sync_folder
 from holdfast.workers import in_threads
 
 if TYPE_CHECKING:

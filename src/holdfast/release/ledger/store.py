@@ -24,7 +24,8 @@ from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
-from holdfast.release.storage.files import locked_folder, network_of, sync_folder
+from holdfast.release.storage.files import locked_folder, network_of
+from holdfast.system import sync_folder
 
 #: What the first row stands on, and its kind; everything else in a ledger comes behind it.
 BEGINNING, FIRST = "sha256:" + 64 * "0", "ledger"
@@ -295,7 +296,7 @@ class LedgerFile:
                 os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 with _engine(sa.URL.create("sqlite", database=str(draft))).connect() as connection, connection.begin():
                     _fill(connection, rows or (first_row(),))
-                os.rename(draft, self.path)
+                os.replace(draft, self.path)
             except BaseException:
                 _remove(draft)
                 raise

@@ -28,7 +28,7 @@ from holdfast.release.pieces.tasks import Group, Tasks
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame
 from holdfast.release.spec.spec import ENGINES
-from holdfast.release.storage.files import sync_folder
+from holdfast.system import sync_folder
 
 
 @dataclass(frozen=True, eq=False)

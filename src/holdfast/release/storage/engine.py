@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import csv
 import ctypes
-import fcntl
 import glob
 import gzip
 import os
@@ -23,7 +22,7 @@ import duckdb
 
 from holdfast.arguments import Refused
 from holdfast.progress import PAUSE, Progress, heard
-from holdfast.release.storage.files import is_open
+from holdfast.system import after_fork_in_child, close_folder, is_mine, is_open, lock, open_folder
 
 # --- a private folder for what does not fit into memory. It goes with its process, or else with the next one ---------
 # A process keeps its folder locked as long as it lives, also when it is killed: a folder that can be locked belongs to
@@ -46,14 +45,14 @@ def scratch_folder() -> Path:
             sentence = "cannot be written: set TMPDIR to a folder for what does not fit into memory"
             raise Refused(f"{place!r} {sentence}") from None
         try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            held = open_folder(folder)
         except FileNotFoundError:
             continue  # taken for abandoned before it was opened
         with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if is_open(lock, folder):
+            lock(held)
+            if is_open(held, folder):
                 break
-        os.close(lock)  # another process took it for abandoned before it was locked
+        os.close(held)  # another process took it for abandoned before it was locked
 
     def end() -> None:
         if os.getpid() == process:  # a forked process must leave the folder of its parent alone
@@ -65,13 +64,13 @@ def scratch_folder() -> Path:
 
 def _remove(folder: Path) -> None:
     """Remove a folder of this user that no process has locked."""
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    held = open_folder(folder, follow=False)
     try:
-        if os.fstat(lock).st_uid == os.geteuid():
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_mine(os.fstat(held)):
+            lock(held)
             shutil.rmtree(folder)
     finally:
-        os.close(lock)
+        close_folder(held, folder)
 
 
 def counting_session() -> duckdb.DuckDBPyConnection:
@@ -152,7 +151,7 @@ def _engine_of(process: int) -> duckdb.DuckDBPyConnection:
 
 def lasting(engine: duckdb.DuckDBPyConnection, process: int) -> None:
     """Keep an engine until its process ends; a forked one leaves it alone, since the engine's threads are not there."""
-    os.register_at_fork(after_in_child=lambda: ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine)))
+    after_fork_in_child(lambda: ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine)))
     atexit.register(lambda: engine.close() if os.getpid() == process else None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -15,6 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.arguments import Refused
+from holdfast.system import (
+    AT_ONCE,
+    BYTES,
+    NO_LINK,
+    clear_folder,
+    close_folder,
+    handle_of,
+    is_mine,
+    is_open,
+    keep_private,
+    lock,
+    open_folder,
+    rename_folder,
+    sync_folder,
+)
 
 #: What makes a folder a release, and how such a file says of which kind it is, whatever its version.
 CERTIFICATE, KIND = "certificate.json", b'"holdfast-certificate-'
@@ -56,24 +70,15 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
     """Let one process at a time make something in a folder; others wait."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = open_folder(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, wait=True)
         yield
     finally:
-        os.close(descriptor)
+        close_folder(descriptor, path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -95,7 +100,7 @@ def sha256_of(path: Path) -> str:
 
 def read_plain(path: Path) -> bytes:
     """Return the content of a file that is no link."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | NO_LINK | AT_ONCE | BYTES)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
@@ -157,19 +162,18 @@ def workplace(folder: Path) -> Iterator[Path]:
     refuse_inside(folder)
     path = _partial(folder)
     made = _make_parents(folder)
-    lock = _claim(path, folder)
+    held = _claim(path, folder)
     try:
-        _clear(lock)
+        clear_folder(held, path)
         if os.path.lexists(folder):
             raise Refused(f"{folder} exists already: name another output folder, or move this one away")
-        handle = Path(f"/proc/self/fd/{lock}")
-        yield handle if handle.is_dir() else path
+        yield handle_of(held, path)
     finally:
-        if is_open(lock, path):
+        if is_open(held, path):
             with suppress(OSError):
-                _clear(lock)
+                clear_folder(held, path)
                 os.rmdir(path)
-        os.close(lock)
+        close_folder(held, path)
         with suppress(OSError):  # the first that is not empty ends it
             for parent in made:
                 parent.rmdir()
@@ -177,20 +181,11 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 def publish(place: Path, folder: Path) -> None:
     """Give a finished folder its name, in one step that cannot be seen half done."""
-    partial = _partial(folder)
     before = place.stat()
     os.chmod(place, _usual_mode(place))
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))  # when it was written is nobody's business
     sync_folder(place)
-    parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        there = os.stat(partial.name, dir_fd=parent, follow_symlinks=False)
-        if not os.path.samestat(there, place.stat()):
-            raise OSError(errno.ESTALE, "somebody put another folder in its place")
-        os.rename(partial.name, folder.name, src_dir_fd=parent, dst_dir_fd=parent)
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    rename_folder(_partial(folder), folder, place.stat())
 
 
 def _partial(folder: Path) -> Path:
@@ -221,7 +216,7 @@ def _claim(path: Path, folder: Path) -> int:
         try:
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            held = open_folder(path, follow=False)
         except FileNotFoundError:
             if not folder.parent.exists():
                 raise
@@ -230,41 +225,25 @@ def _claim(path: Path, folder: Path) -> int:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise Refused(f"{path} is a link or a file, and stands in the way: remove it") from None
             raise
-        if os.fstat(lock).st_uid != os.geteuid():
-            os.close(lock)
+        if not is_mine(os.fstat(held)):
+            os.close(held)
             raise Refused(f"{path} belongs to another user: remove it, or name another output folder")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(held)
         except BlockingIOError:
-            os.close(lock)
+            os.close(held)
             raise Refused(f"another release to {folder} is under way: wait for it, or name another folder") from None
-        if is_open(lock, path):
-            os.fchmod(lock, 0o700)
-            return lock
-        os.close(lock)
+        if is_open(held, path):
+            keep_private(held)
+            return held
+        close_folder(held, path)
     raise Refused(f"{path} cannot be claimed: name another output folder")
-
-
-def is_open(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _clear(folder: int) -> None:
-    """Remove everything in an open folder; links are removed and not followed."""
-    for name in os.listdir(folder):
-        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
 
 
 def network_of(folder: Path) -> str | None:
     """Return the kind of network file system that a folder is on; None where it is on this machine, or unknown."""
     try:
-        mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
+        mounts = [line.split() for line in MOUNTS.read_text(encoding="utf-8").splitlines()]
     except OSError:
         return None
     place = folder.resolve()

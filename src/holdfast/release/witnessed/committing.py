@@ -22,8 +22,8 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import LOOKING, Run, counted, finish, looked_at
 from holdfast.release.spending import unfinished
 from holdfast.release.standalone_verifier.commitment import NONCE, commitment_of
-from holdfast.release.storage.files import sync_folder
 from holdfast.release.witnessed.opening import Opening, code_hash, opening_of, read_opening, write_opening
+from holdfast.system import sync_folder
 
 Step = Callable[[str], None]
 

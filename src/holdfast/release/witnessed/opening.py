@@ -38,6 +38,7 @@ from holdfast.release.spec.places import Places
 from holdfast.release.spec.spec import checked
 from holdfast.release.storage.files import LARGEST, plain_json, read_plain
 from holdfast.release.table.public import ENDS
+from holdfast.system import BYTES
 
 #: Version of the JSON form of an opening, the end of its name, and the bytes of its secret.
 SCHEMA: Final = "holdfast-opening-1"
@@ -162,12 +163,12 @@ def read_opening(path: Path) -> tuple[Opening, str]:
 def write_opening(opening: Opening, place: Path, path: Path) -> str:
     """Write an opening for its owner alone, whole or not at all, durably; return its hash."""
     content, partial = opening.text.encode(), place / "opening"
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BYTES, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(partial, path)
+    os.replace(partial, path)
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
