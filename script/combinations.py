@@ -152,28 +152,31 @@ def cells() -> tuple[Cell, ...]:
 
 
 def page() -> str:
-    """The whole page: a table per constraint, a row per verb, a column per noise."""
+    """The whole page: a row per constraint and verb, a column per noise."""
     noises = [(law, integer) for law in ("Laplace", "Gaussian") for integer in (True, False)]
     heads = " | ".join(f"{'integer' if integer else 'continuous'} {law}" for law, integer in noises)
     lines = [
         "# Combinations: law × verb × constraint × integer",
         "",
         "A cell has the *way* (the file in `given/` or `onto/` that computes it) and every statement that holds, best",
-        "first. The scope is *all* where none is named; ×2 is for 2 records added or removed, ⇄4 for 4 replaced.",
-        "The noise has ε = 1 or ρ = 1/2, add-remove. Written by `script/combinations.py`.",
+        "first. The scope is *all* where none is named; *sharing* is *invariant-sharing*; ×2 is for 2 records added or",
+        "removed, ⇄4 for 4 replaced. The noise has ε = 1 or ρ = 1/2, add-remove. Written by `script/combinations.py`.",
+        "",
+        f"| | {heads} |",
+        "|---|---|---|---|---|",
     ]
     for case in cases():
-        lines += ["", f"## {case.name[0].upper()}{case.name[1:]}", "", f"| | {heads} |", "|---|---|---|---|---|"]
         for verb in ("given", "onto"):
             row = [each for each in cells() if each.case.name == case.name and each.verb == verb]
             if row:
-                lines.append(f"| {verb} | {' | '.join(f'{each.way}: {shorter(each.guarantee)}' for each in row)} |")
+                made = " | ".join(f"{each.way}: {shorter(each.guarantee)}" for each in row)
+                lines.append(f"| {verb} {case.name} | {made} |")
     return "\n".join(lines) + "\n"
 
 
 def shorter(guarantee: str) -> str:
     """The statements of a cell in signs."""
-    without = guarantee.replace(" = ", "=").replace("all: ", "").replace(": ", " ")
+    without = guarantee.replace(" = ", "=").replace("all: ", "").replace(": ", " ").replace("invariant-", "")
     without = re.sub(r", up to (\d+) records added or removed", r" ×\1", without)
     return re.sub(r", up to (\d+) records replaced by others", r" ⇄\1", without)
 

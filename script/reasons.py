@@ -252,23 +252,23 @@ def page() -> str:
 
 
 def proofs_page() -> str:
-    """What every file of proofs/ proves, in its own words, and the names of its theorems."""
+    """What every file of proofs/ is about, by its first sentence, and the names of its theorems."""
     lines = [
         "# Proofs that a machine has checked",
         "",
         "Coq's kernel checks the theorems of `proofs/` (`script/prove`), from the axioms of the real numbers alone.",
-        "Laws are weights on countable outputs: everything here is about whole noise. Written by `script/reasons.py`",
-        "from the first words of every file; what a theorem states is in the file.",
+        "Laws are weights on countable outputs: everything here is about whole noise. Written by `script/reasons.py`;",
+        "every file begins with what it proves, in words.",
+        "",
+        "| file | about | theorems |",
+        "|---|---|---|",
     ]
     for path in sorted(PROOFS.glob("*.v")):
-        words = re.match(r"\(\*\*(.*?)\*\)", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        words = re.match(r"\(\*\*\s*(.*?)\n\n", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         if words is None:
             raise SystemExit(f"{path.name} does not begin with what it proves")
-        lines += ["", f"## {path.name}", ""]
-        lines += [re.sub(r"\[(.*?)\]", r"`\1`", line.strip()) for line in words[1].strip().splitlines()]
-        unnamed = [name for name, (file, _) in theorems().items() if file == path.name and f"[{name}]" not in words[1]]
-        if unnamed:
-            lines += ["", f"Also: {', '.join(f'`{name}`' for name in unnamed)}."]
+        named = ", ".join(f"`{name}`" for name, (file, _) in theorems().items() if file == path.name)
+        lines.append(f"| {path.name} | {' '.join(words[1].split())} | {named} |")
     return "\n".join(lines) + "\n"
 
 
