@@ -1,4 +1,9 @@
-"""The secret that agents share: made fresh, handed over in a private file or in the environment, never shown."""
+"""Agents that make one release apart (SDP Algorithm 4): a shared secret, slices of one table, and their union.
+
+Every agent counts its own records, makes its own slice of the noise from the shared secret and publishes the sum. No
+agent sees another's records, and no message passes between them. The ledger is charged once, by the first agent; a
+crashed agent runs again and makes the same bytes. `gather` needs no secret and no records.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,15 @@ import io
 import json
 import os
 import secrets
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
@@ -31,13 +33,22 @@ from holdfast.release.disclosure.public_words import published
 from holdfast.release.ends import saying, saying_nothing_happened, told
 from holdfast.release.error_targets import refuse_unmet
 from holdfast.release.job.job import Job
-from holdfast.release.job.slices import in_units, shared_noise
+from holdfast.release.job.slices import shared_noise
 from holdfast.release.job.table import Table
 from holdfast.release.ledger.entries import content_of
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import Run, write_release
-from holdfast.release.signing import SIGNED, Trusted, judged, read_trusted, signature_text, signer_of
+from holdfast.release.signing import (
+    SIGNED,
+    Trusted,
+    judged,
+    read_private,
+    read_trusted,
+    signature_text,
+    signer_of,
+    write_private,
+)
 from holdfast.release.spec.origin import Origin
 from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
 from holdfast.release.table.division import Division, joined
@@ -47,20 +58,11 @@ from holdfast.version import __version__
 VARIABLE = "HOLDFAST_SECRET"
 #: Bytes of a secret, and of the check behind it: a phrase that somebody made up, or a slip of the pen, has none.
 SIZE, CHECK = 32, 4
-#: Longest file that is read.
-LONGEST = 4096
 
 
 def write_secret(path: Path) -> None:
     """Write a fresh secret to a new file that only its owner can read."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise Refused(f"{str(path)!r} exists already: every release needs a new secret, name another file") from None
-    except OSError as error:
-        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{with_check(secrets.token_bytes(SIZE)).hex()}\n")
+    write_private(path, f"{with_check(secrets.token_bytes(SIZE)).hex()}\n".encode(), 0o600)
 
 
 def with_check(secret: bytes) -> bytes:
@@ -71,21 +73,10 @@ def with_check(secret: bytes) -> bytes:
 def read_secret(path: Path | None) -> Keys:
     """Return the keys of the secret in a private file, or in the environment where no file is named."""
     if path is not None:
-        return _keys(_content(path), f"the file {str(path)!r}")
+        return _keys(read_private(path, "secret").decode("ascii", errors="replace"), f"the file {str(path)!r}")
     if VARIABLE not in os.environ:
         raise Refused(f"the agents' secret is missing: name its file with --secret, or set {VARIABLE}")
     return _keys(os.environ[VARIABLE], f"the variable {VARIABLE}")
-
-
-def _content(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode) or mode & 0o077:
-                raise Refused(f"others may read the secret in {str(path)!r}: make it a file of mode 0600")
-            return file.read(LONGEST).decode("ascii", errors="replace")
-    except OSError as error:
-        raise Refused(f"the secret in {str(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _keys(text: str, where: str) -> Keys:
@@ -130,22 +121,15 @@ def _sealed(stream: Stream, *parts: Ints) -> str:
     return hashlib.blake2b(content, key=key, digest_size=32, person=b"holdfast.slice").hexdigest()
 
 
-# --- What the ledger keeps of releases that agents make: which secret made which release, and whether a slice is the
-# same
+# --- What the ledger keeps of releases that agents make: which secret made which release, and what slices are made from
 # Two releases with one noise differ by their exact truths. So a secret belongs to one release for ever, and a slice is
 # made again only with the same true values and noise: of the secret a one-way fingerprint is kept, of these a keyed
-# hash.
-# Beside it stands the hash of what the agent published, so that nobody can join a slice that was changed.
+# hash. Beside it stands the hash of what the agent published, so that nobody can join a slice that was changed.
 
 
 def claim(ledger: Ledger, fingerprint: str, release: str) -> None:
     """Keep that a secret makes a release; refuse a secret that made another one. Durable when this returns."""
-    with ledger.writing() as (seen, add):
-        row = seen.find("secret", fingerprint)
-        found = None if row is None else content_of(row)
-        if found is None:
-            add("secret", {"release": release}, key=fingerprint)
-    if found is not None and found.get("release") != release:
+    if _first_kept(ledger, "secret", fingerprint, {"release": release}).get("release") != release:
         raise Refused(
             "this secret made another release, and two releases with one noise differ by their exact truths: make a "
             "new one with holdfast secret FILE for every release"
@@ -157,12 +141,8 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str, published:
 
     Durable when this returns.
     """
-    with ledger.writing() as (seen, add):
-        row = seen.find("slice", f"{release} {agent}")
-        found = None if row is None else content_of(row)
-        if found is None:
-            add("slice", {"commitment": commitment, "published": published}, key=f"{release} {agent}")
-    if found is not None and found.get("commitment") != commitment:
+    content = {"commitment": commitment, "published": published}
+    if _first_kept(ledger, "slice", f"{release} {agent}", content).get("commitment") != commitment:
         raise Refused(
             f"agent {agent!r} made its slice of this release from other records before, or with other noise on another "
             "machine, and both slices together would show more than one: restore what was, or begin a new release with "
@@ -170,16 +150,20 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str, published:
         )
 
 
-def published_slices(ledger: Ledger, release: str) -> dict[str, str | None]:
-    """Return the hash of what every agent published, None where it was not kept yet when the slice was made."""
+def _first_kept(ledger: Ledger, kind: str, key: str, content: dict[str, str]) -> Any:
+    """What the ledger has kept first under a key."""
+    with ledger.writing() as (seen, add):
+        row = seen.find(kind, key)
+        return content_of(add(kind, content, key=key) if row is None else row)
+
+
+def published_slices(ledger: Ledger, release: str) -> dict[str, str]:
+    """Return the hash of what every agent published."""
     slices = (row for row in ledger.rows() if row.kind == "slice" and row.key.startswith(f"{release} "))
     return {row.key.removeprefix(f"{release} "): content_of(row).get("published") for row in slices}
 
 
-# --- distributed privatization (SDP Algorithm 4): agents publish slices of one table, and anybody joins them ---------
-# Every agent counts its own records, makes its own slice of the noise from the shared secret and publishes the sum. No
-# agent sees another's records, and no message passes between them. The ledger is charged once, by the first agent; a
-# crashed agent runs again and makes the same bytes. `gather` needs no secret and no records.
+# --- slices and their union -------------------------------------------------------------------------------------------
 
 #: Version of the JSON form of a slice, and its files.
 SCHEMA = "holdfast-slice-1"
@@ -237,7 +221,7 @@ def agent(
             head = noise.head(noise_keys(keys, release))
             own = noise.slice(noise_keys(keys, release), division.number(name), head)
             about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
-            texts = _texts(run, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
+            texts = _texts(run, about, truth + own)
             made = hashlib.sha256(texts[SHEET].encode()).hexdigest()
             commit(run.ledger, release, name, commitment(keys, release, name, truth, own), made)
             step("writing the files")
@@ -282,17 +266,15 @@ def gather(
     table, division = _divided(job)
     step("reading the slices")
     slices = _read_all(job, table, division, folders)
-    values = joined(table.layout.query, division, [slices[name].steps for name in division.names])
-    first = next(iter(slices.values()))
-    run = replace(Run.of(job, output, ledger), identity=first.release)
+    values = joined(table.layout.query, division, [slices[name].values for name in division.names])
+    run = replace(Run.of(job, output, ledger), identity=next(iter(slices.values())).release)
     _refuse_uncharged(run, slices.values())
     exact = bool(table.holding.exact)
-    whole = in_units(values, first.step)
     past = run.ledger.past(job.dataset, job.unit)
     step("computing what exact figures give away")
-    disclosed = given_away(job, past.figures, [whole] if exact else None)
+    disclosed = given_away(job, past.figures, [values] if exact else None)
     mechanism = table.mechanism
-    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
+    drawn = Release(values, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
     with (
         told(f"{run.folder.parent} cannot be written"),
         saying(run.ledger, run.identity),
@@ -305,7 +287,7 @@ def gather(
         if wrong:
             raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
         step("publishing")
-        if not run.seal(place, published(job, [whole]) if exact else (), past):
+        if not run.seal(place, published(job, [values]) if exact else (), past):
             raise Refused("another release of this dataset kept exact figures meanwhile: gather the slices again")
         run.publish(place)
     return run.folder
@@ -320,7 +302,7 @@ def _refuse_uncharged(run: Run, slices: Iterable[_Slice]) -> None:
         )
     kept = published_slices(run.ledger, run.identity)
     for part in slices:
-        if part.agent not in kept or kept[part.agent] not in (None, part.made):
+        if kept.get(part.agent) != part.made:
             raise Refused(
                 f"the slice of agent {part.agent!r} is not the one that it published, says the ledger: ask for it again"
             )
@@ -344,26 +326,21 @@ def _charge_once(run: Run) -> None:
             raise
 
 
-def _in_steps(truth: npt.NDArray[Any], step: Fraction) -> npt.NDArray[np.int64]:
-    return np.asarray(truth, dtype=np.int64) * int(1 / step)
-
-
 # --- slices as files ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Slice:
-    """What one agent published: its values in whole steps."""
+    """What one agent published."""
 
     agent: str
     release: str
     common: str
     made: str
-    step: Fraction
-    steps: npt.NDArray[np.int64]
+    values: Ints
 
 
-def _texts(run: Run, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
+def _texts(run: Run, about: dict[str, str], values: Ints) -> dict[str, str]:
     """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
     job = run.job
     sheet = {**about, **_sheet(job)}
@@ -383,9 +360,7 @@ def _texts(run: Run, about: dict[str, str], values: npt.NDArray[Any]) -> dict[st
 
 def _sheet(job: Job) -> dict[str, Any]:
     """What all slices of a release say of it."""
-    table, division = _divided(job)
     return {
-        "step": str(shared_noise(table.mechanism, division).step),
         "schema": SCHEMA,
         "title": job.title,
         "spec_hash": job.spec.hash,
@@ -464,9 +439,8 @@ def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path)
         sheet, content = plain_json(text), read_plain(place / VALUES)
         header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
         name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
-        step = Fraction(wanted["step"])
-        values = [Fraction(row[-1]) / step for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, csv.Error):
+        values = [int(row[-1]) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, csv.Error):
         raise Refused(f"{place} holds no slice that can be read: ask its agent for it again") from None
     if {key: sheet.get(key) for key in wanted} != wanted:
         raise Refused(f"the slice in {place} was made from another spec or other public files: ask for it again")
@@ -482,7 +456,6 @@ def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path)
         list(row) for row in zip(*named, strict=True)
     ]:
         raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
-    if any(value.denominator != 1 or abs(value) >= 2**62 for value in values):
-        raise Refused(f"the slice in {place} has values off their grid: ask for it again")
-    made = hashlib.sha256(text).hexdigest()
-    return _Slice(name, release, common, made, step, np.array([int(value) for value in values], dtype=np.int64))
+    if any(abs(value) >= 2**62 for value in values):
+        raise Refused(f"the slice in {place} has values that no figure can have: ask for it again")
+    return _Slice(name, release, common, hashlib.sha256(text).hexdigest(), np.array(values, dtype=np.int64))

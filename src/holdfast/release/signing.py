@@ -85,8 +85,8 @@ def write_key(path: Path, passphrase: str | None = None) -> Signer:
     how = BestAvailableEncryption(phrase.encode()) if phrase else NoEncryption()
     signer = _signer(private)
     public = path.with_name(f"{path.name}{SUFFIX}")
-    _write(path, private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how), 0o600)
-    _write(public, f"{PUBLIC} {base64.b64encode(signer.public).decode()}\n".encode(), 0o644)
+    write_private(path, private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how), 0o600)
+    write_private(public, f"{PUBLIC} {base64.b64encode(signer.public).decode()}\n".encode(), 0o644)
     return signer
 
 
@@ -95,7 +95,7 @@ def read_key(path: Path) -> Signer:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = _private(path)
+    content = read_private(path, "key")
     phrase = os.environ.get(VARIABLE)
     if b"ENCRYPTED" in content and phrase is None:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -171,7 +171,7 @@ def decoded(text: str) -> bytes:
         return b""
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def write_private(path: Path, content: bytes, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BYTES, mode)
     except FileExistsError:
@@ -184,15 +184,16 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         os.fsync(file.fileno())
 
 
-def _private(path: Path) -> bytes:
+def read_private(path: Path, what: str) -> bytes:
+    """Return the content of a file that only its owner can read."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or others_may(status, 0o077):
-                raise Refused(f"others may read the key in {str(path)!r}: make it a file of mode 0600")
+                raise Refused(f"others may read the {what} in {str(path)!r}: make it a file of mode 0600")
             return file.read(LONGEST)
     except OSError as error:
-        raise Refused(f"the key in {str(path)!r} cannot be read: {error.strerror}") from None
+        raise Refused(f"the {what} in {str(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _public(path: Path) -> str:

@@ -108,21 +108,11 @@ class Job(Laid):
 def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanism) -> Table:
     """Say what a calibrated mechanism promises about its table; refuse what agents are to make and cannot."""
     laid, held, scope = choice.layout, choice.holding, choice.problem.scope
-    division = division_of(laid)
-    try:
-        if division is None:
-            promised, first = mechanism.guarantees, counted(mechanism, scope)
-        else:
-            _refuse_undivided(laid.spec, held, mechanism, division)
-            promised = against_outsiders(mechanism, mechanism.guarantees)
-            (same,) = against_outsiders(mechanism, [counted(mechanism, scope)])
-            first = next(each for each in promised if each == same)
-    except Refused as refusal:
-        if division is None or hasattr(refusal, "line"):
-            raise
+    division, promised, first = division_of(laid), mechanism.guarantees, counted(mechanism, scope)
+    if division is not None:
         method = next(each.method for each in comparison if each.chosen)
-        sentence = f"agents cannot make this table by method: {method} ({refusal})"
-        raise laid.spec.at["distributed"].refuse(sentence) from None
+        _refuse_undivided(laid.spec, held, mechanism, division, method)
+        promised, first = tuple(map(against_outsiders, promised)), against_outsiders(first)
     more, persons = choice.more, _persons(laid)
     stands = standing(laid, held, more)
     return Table(
@@ -159,16 +149,15 @@ def _learnable(spec: Spec, tables: tuple[Table, ...], statement: Guarantee) -> t
     return learnable(statement, tables, kept, lambda parts: _together(parts, delta))
 
 
-def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division: Division) -> None:
+def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division: Division, method: str) -> None:
     """Refuse a table that agents are to make and cannot."""
     at = spec.at["distributed"]
-    if not mechanism.base.law.integer:
-        raise at.refuse(
-            "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
-        )
     if held.holds.linear or held.holds.either:
         raise at.refuse("no agent can test equals, at_least or either on its own records: leave these rules out")
-    shared_noise(mechanism, division)
+    try:
+        shared_noise(mechanism, division)
+    except Refused as refusal:
+        raise at.refuse(f"agents cannot make this table by method: {method} ({refusal})") from None
     if held.exact and not spec.accept_disclosure:
         raise at.refuse(
             "no agent sees which other figures the exact ones determine before they are published: write "

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, positions, shown
 from holdfast.arrays import Ints
-from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 from holdfast.release.spec.places import At
@@ -22,11 +21,6 @@ NOBODY = -1
 OUTSIDERS = (
     "it holds against outsiders, not against an agent: whoever has the shared secret can make the noise again and "
     "remove it"
-)
-GRID = "values lie on a grid: the noise was rounded to it from the top of the table down"
-ONLY_SUBSPACE = (
-    "noise on a grid has no statement of scope subspace, and this mechanism has no other: use integer noise, or "
-    "neighbours that can share the exact figures"
 )
 
 
@@ -71,23 +65,10 @@ class Division:
     def outputs(self, name: str) -> Ints:
         return np.flatnonzero(self.owner == self.number(name)).astype(np.int64)
 
-    @property
-    def sums(self) -> Ints:
-        return np.flatnonzero(self.owner == NOBODY).astype(np.int64)
 
-
-def against_outsiders(mechanism: Mechanism, statements: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
-    """Return what statements about a mechanism become where agents make the noise from a shared secret.
-
-    Real noise lies on a grid then: a fixed function of the table and of its exact figures (docs/theory/agents.md), so
-    that only statements about data which share these figures stay.
-    """
-    real = not mechanism.base.law.integer
-    kept = [each for each in statements if not (real and each.scope == "subspace")]
-    if not kept:
-        raise Refused(ONLY_SUBSPACE)
-    more = (OUTSIDERS, GRID) if real else (OUTSIDERS,)
-    return tuple(replace(each, caveats=(*each.caveats, *more)) for each in kept)
+def against_outsiders(statement: Guarantee) -> Guarantee:
+    """Return what a statement about a mechanism becomes where agents make the noise from a shared secret."""
+    return replace(statement, caveats=(*statement.caveats, OUTSIDERS))
 
 
 def division_of(layout: Layout) -> Division | None:
