@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from holdfast import progress
 from holdfast.arguments import Refused
 from holdfast.release.job import errors
-from holdfast.release.records import tabulate as tabulate_module
 from holdfast.release.records.check import check
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.storage import engine as engine_module
@@ -38,12 +37,6 @@ COUNTS = [1, 2, 2, 0, 3]
 def few_simulated_tables(monkeypatch):
     """Errors are not looked at here."""
     monkeypatch.setattr(errors, "TABLES", 20)
-
-
-@pytest.fixture(params=["in Python", "in the engine"])
-def looked_up(request, monkeypatch):
-    """Names are turned into cells in two ways, which must agree."""
-    monkeypatch.setattr(tabulate_module, "FEW", 4096 if request.param == "in Python" else -1)
 
 
 def frame(zones: list[object], **more: list[object]) -> pl.DataFrame:
@@ -111,7 +104,6 @@ def test_numbers_of_any_type_are_names(tmp_path):
     nulls=st.sampled_from(["drop", "{category: S3}"]),
     outside=st.sampled_from(["drop", "{category: S2}"]),
 )
-@pytest.mark.usefixtures("looked_up")
 def test_categories_of_a_hierarchy_are_counted_as_the_spec_says(tmp_path, records, nulls, outside):
     text = tree(
         f"values: {{sex: [F, M, S2, S3]}}, nulls: {nulls}, outside: {outside}", table="categories: sex", rest=""
@@ -132,7 +124,6 @@ def test_categories_of_a_hierarchy_are_counted_as_the_spec_says(tmp_path, record
     assert {key: count for key, count in table.items() if count} == dict(expected)
 
 
-@pytest.mark.usefixtures("looked_up")
 def test_paths_are_matched_by_all_levels(tmp_path):
     made = job(tmp_path, tree("outside: drop", table="match: path"), zones_csv="borough,zone\nNorth,A\nSouth,A\n")
     data = pl.DataFrame({"borough": ["North", "South", "South", "West"], "zone": ["A", "A", "B", "A"]})
@@ -144,7 +135,6 @@ def test_columns_can_have_other_names(tmp_path):
     assert tabulate(made, frame(PLACES).rename({"zone": 'the "zone"'}))[0].tolist() == COUNTS
 
 
-@pytest.mark.usefixtures("looked_up")
 def test_records_in_impossible_cells_lie_outside(tmp_path):
     data = pl.DataFrame({"sex": ["F", "M", "M"], "age": ["child", "child", "old"]})
     hold = "hold: [{impossible: [{sex: M, age: old}]}]"
@@ -153,7 +143,6 @@ def test_records_in_impossible_cells_lie_outside(tmp_path):
         tabulate(job(tmp_path, cube(rest=hold)), data)
 
 
-@pytest.mark.usefixtures("looked_up")
 def test_all_tables_count_the_same_records(tmp_path):
     text = (
         "data: {name: x, values: {sex: [F, M], age: [child, old]}, nulls: drop, outside: drop}\nprivacy: {epsilon: 1}\n"
@@ -161,20 +150,6 @@ def test_all_tables_count_the_same_records(tmp_path):
     )
     data = pl.DataFrame({"sex": ["F", "M", None, "F"], "age": ["old", "old", "old", "unborn"]})
     assert [cells.tolist() for cells in tabulate(job(tmp_path, text), data)] == [[1, 1], [0, 2]]
-
-
-def test_records_with_far_more_names_than_cells_are_counted_in_the_engine(tmp_path, monkeypatch):
-    monkeypatch.setattr(tabulate_module, "FEW", 6)
-    made = job(tmp_path, cube("outside: drop"))
-    strange = [f"age {i}" for i in range(4 * 6)]
-    data = pl.DataFrame({"sex": ["F"] * 26, "age": ["old", "old", *strange]})
-    turned_away = []
-    monkeypatch.setattr(tabulate_module, "count_few", lambda rows, *_: turned_away.append(len(rows)))
-    assert tabulate(made, data)[0].tolist() == [0, 0, 2, 0, 0, 0]
-    assert turned_away == []
-    with pytest.raises(TypeError):
-        tabulate(made, data[:20])
-    assert turned_away == [19]
 
 
 # --- persons -------------------------------------------------------------------------------------------------------

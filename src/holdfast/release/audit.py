@@ -30,8 +30,9 @@ from holdfast.randomness import Stream
 from holdfast.refinement import Gain, knowledge_gain
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
+from holdfast.release.records.cells import count_cells
 from holdfast.release.records.files import SQLITE, begins
-from holdfast.release.records.tabulate import cells_of, distinct_values
+from holdfast.release.records.tabulate import distinct_values
 from holdfast.release.spec.sections import Elsewhere
 from holdfast.release.storage.engine import quoted_name, quoted_text
 
@@ -319,7 +320,7 @@ class _Trial:
         """The counts of all tables of the job, on the made-up source."""
         flat = self.job.counting
         with distinct_values(flat, self.made.path, nobody=True) as engine:
-            return np.concatenate([counted.cells for counted in cells_of(engine, flat)])
+            return np.concatenate([counted.cells for counted in count_cells(engine, flat.tables)])
 
     def _add(self, name: str, columns: dict[str, tuple[str, bool]], records: int, same: bool = False) -> int:
         """Add made-up records, of one new person where `same`; return how many went in."""

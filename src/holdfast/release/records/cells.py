@@ -1,7 +1,7 @@
-"""From the names in records to the cells of tables: in Python for a few distinct names, otherwise in the engine.
+"""From the names in records to the cells of tables, in the engine.
 
-Both say the same: a record is missing in a table if some key has no value, outside if some key has another value than
-the public ones or the cell is impossible, and counts only if every table has a cell for it.
+A record is missing in a table if some key has no value, outside if some key has another value than the public ones or
+the cell is impossible, and counts only if every table has a cell for it.
 """
 
 from __future__ import annotations
@@ -42,49 +42,7 @@ def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for table in tables for key in table.layout.keys for column in key.columns))
 
 
-def size_of(table: LaidTable) -> int:
-    return int(np.prod([key.size for key in table.layout.keys], dtype=np.int64))
-
-
-# --- in Python -----------------------------------------------------------------------------------------------------
-
-
-def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[LaidTable]) -> list[Counted]:
-    """Count distinct names: each row has a text or None per used column, and how many records have them."""
-    used = columns_of(tables)
-    numbers = np.array([row[-1] for row in rows], dtype=np.int64)
-    addressed = [np.array([_cell_of(row, table, used) for row in rows], dtype=np.int64) for table in tables]
-    kept = np.all([cells >= 0 for cells in addressed], axis=0)
-    found = tuple(any(bool((cells == mark).any()) for cells in addressed) for mark in MARKS)
-    results = []
-    for table, cells in zip(tables, addressed, strict=True):
-        result = np.zeros(size_of(table), dtype=np.int64)
-        np.add.at(result, cells[kept], numbers[kept])
-        results.append(Counted(result, found))
-    return results
-
-
-def _cell_of(row: tuple[Any, ...], table: LaidTable, used: Sequence[str]) -> int:
-    cell, marks = 0, set()
-    for key in table.layout.keys:
-        names = tuple(row[used.index(column)] for column in key.columns)
-        if None in names:
-            position = _or(key.missing, MISSING)
-        else:
-            position = key.positions.get(names, _or(key.outside, OUTSIDE))
-        marks.add(position)
-        cell = cell * key.size + position
-    for mark in MARKS:
-        if mark in marks:
-            return mark
-    impossible = table.holding.impossible
-    return _foreign(table) if impossible is not None and impossible[cell] else cell
-
-
-# --- in the engine -------------------------------------------------------------------------------------------------
-
-
-def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> list[Counted]:
+def count_cells(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> list[Counted]:
     """Count distinct names in the engine, which has them as a table of a text t0, t1, ... per used column, and n."""
     records = addressed(engine, tables)
     everywhere = [f"cell{number}" for number in range(len(tables))]
@@ -95,7 +53,7 @@ def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -
         sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
         found = list(engine.execute(f"{sums} FROM ({records}) GROUP BY 1").fetchnumpy().values())
         cell, count = (np.asarray(column, dtype=np.int64) for column in found[:2])
-        result = np.zeros(size_of(table), dtype=np.int64)
+        result = np.zeros(int(np.prod([key.size for key in table.layout.keys], dtype=np.int64)), dtype=np.int64)
         result[cell[cell >= 0]] = count[cell >= 0]
         results.append(Counted(result, tuple(bool(np.asarray(some).any()) for some in found[2:])))
     return results

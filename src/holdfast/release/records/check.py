@@ -12,9 +12,19 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, faults, foreign, nearest
+from holdfast.release.records.cells import (
+    MISSING,
+    OUTSIDE,
+    VALUES,
+    addressed,
+    columns_of,
+    count_cells,
+    faults,
+    foreign,
+    nearest,
+)
 from holdfast.release.records.source import Asked
-from holdfast.release.records.tabulate import asked_of, cells_of, distinct_values, opened, violated
+from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
 from holdfast.release.spec.sections import Handling
 from holdfast.release.storage.engine import as_person
 from holdfast.release.table.laid import Laid, LaidTable
@@ -158,7 +168,7 @@ def check(job: Laid, source: Any = None) -> Check:
             f"SELECT sum(n) FILTER (WHERE {everywhere}), {', '.join(marks)} FROM ({words})"
         ).fetchall()[0]
         numbers = np.array([each or 0 for each in found], dtype=object).reshape(-1, len(_HOW))
-        filled = cells_of(engine, job)
+        filled = count_cells(engine, job.tables)
         tables = tuple(
             _table(engine, i, table, numbers[i].tolist(), counted.cells, used)
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))

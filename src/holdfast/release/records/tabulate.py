@@ -23,14 +23,11 @@ from holdfast.release.records.cells import (
     MISSING,
     OUTSIDE,
     VALUES,
-    Counted,
     columns_of,
-    count_few,
-    count_many,
+    count_cells,
     nearest,
     of_linked,
     refuse_households,
-    size_of,
 )
 from holdfast.release.records.databases import opened_database
 from holdfast.release.records.files import opened_files, opened_frame
@@ -87,8 +84,6 @@ def _place(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, ending: E
     return Place(engine, spec, data.source, spec.resolve(data.source), ending)
 
 
-#: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
-FEW = 4096
 #: The key of the spec that says what happens to records with a mark, and what is wrong with them.
 REASONS = {
     MISSING: ("nulls", "has no value in a column that the tables use"),
@@ -120,7 +115,7 @@ def tabulate(
         for table in job.tables:
             if table.layout.parts:
                 refuse_households(engine, flat, table)
-        filled = cells_of(engine, flat)
+        filled = count_cells(engine, flat.tables)
     for counted in filled:
         _refuse(job, counted.found)
     if flat.tables != job.tables and any(table.layout.parts for table in job.tables):
@@ -195,18 +190,6 @@ def _unreadable(job: Laid, source: Any) -> Refused:
     if name is not None and name.endswith(CSV):
         reason = "every row of a CSV file has as many values as its header, in UTF-8"
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
-
-
-def cells_of(engine: duckdb.DuckDBPyConnection, job: Laid) -> list[Counted]:
-    """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
-
-    Records with far more distinct values than a small table has cells are left to the engine.
-    """
-    if sum(map(size_of, job.tables)) <= FEW:
-        rows = engine.execute(f"FROM {VALUES} LIMIT {4 * FEW + 1}").fetchall()
-        if len(rows) <= 4 * FEW:
-            return count_few(rows, job.tables)
-    return count_many(engine, job.tables)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
