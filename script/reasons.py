@@ -232,16 +232,17 @@ def page() -> str:
         "# Reasons",
         "",
         "Every statement says *because*. This page, written by `script/reasons.py` from the source, lists every reason",
-        f"that one can give ({PART} stands for what is filled in), the results that it names, and the page that states",
-        "or proves each. A test fails if a reason names no result, or one that no page has. The last column names the",
-        "theorems that [a machine has checked](proofs.md), and of what, where that is not all.",
+        f"that one can give ({PART} stands for what is filled in) and the pages that prove it.",
+        "A test fails if a reason names no result, or one that no page has. The last column names the theorems that",
+        "[a machine has checked](proofs.md), and of what, where that is not all.",
         "",
-        "| reason | given by | results | checked by Coq |",
+        "| reason | given by | proved in | checked by Coq |",
         "|---|---|---|---|",
     ]
     for reason in reasons():
         sentence = reason.sentence.replace("|", "\\|")
-        named = ", ".join(f"[{name}]({where})" for name, where in reason.results)
+        pages = dict.fromkeys(where for _, where in reason.results)
+        named = ", ".join(f"[{where.removesuffix('.md')}]({where})" for where in pages)
         missing = [name for name in reason.theorems if name not in theorems()]
         if missing:
             raise SystemExit(f"no file of proofs/ has {', '.join(missing)}, named beside {reason.sentence!r}")
