@@ -44,12 +44,8 @@ SILENT = ("no privacy statement is known", "one of the composed statements is vo
 
 #: Words of a reason, the theorems of proofs/ that it rests on, and what of the reason they do not cover.
 CHECKED = {
-    "the price of bounds on independent outputs": (
-        "tree_price_exact one_cell_price",
-        "from below, whole noise, add-remove",
-    ),
     "at the lowest or highest table (THEORY H1)": (
-        "tree_price_exact tree_price_several",
+        "tree_price_exact tree_price_several one_cell_price",
         "from below, measured leaves",
     ),
     "the prices of its records added up": ("tree_price_several several_records", "from below, measured leaves"),

@@ -9,7 +9,7 @@ import pytest
 import holdfast as hf
 from holdfast.given import Problem
 from holdfast.given.near import walk
-from holdfast.given.near.public_tables import public_tables
+from holdfast.given.near.walk import public_tables
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 CROSSED = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))

@@ -10,9 +10,8 @@ import holdfast as hf
 from holdfast.exact import cheapest_rational as least_cost
 from holdfast.given import Problem
 from holdfast.given.exact import boxes, rejection
-from holdfast.given.near import chains, polytope, two_way, walk
-from holdfast.given.near import public_tables as corners
-from holdfast.given.near.accepted_share import log_least_share, missing_share
+from holdfast.given.near import chains, lines, two_way, walk
+from holdfast.given.near.two_way import log_least_share, missing_share
 from holdfast.given.problem import last_tries
 from listed_noise import listed
 
@@ -88,7 +87,7 @@ def test_bounds_too_narrow_for_their_noise_are_refused_whatever_the_truth():
 
 
 def test_no_clock_decides_what_is_measured_or_found():
-    for module in (corners, least_cost, walk, chains, polytope):
+    for module in (lines, least_cost, walk, chains):
         assert "time_limit" not in inspect.getsource(module)
 
 
@@ -125,7 +124,7 @@ def test_no_fewer_tables_are_accepted_than_is_proved(shape, scale):
 @pytest.mark.parametrize("scale", [0.7, 3])
 def test_no_more_of_a_message_is_cut_away_than_is_proved(scale, monkeypatch):
     """With windows that leave out 10⁻³ of a law instead of 10⁻¹³, what is cut away can be seen."""
-    for module in ("rows_in_turn", "accepted_share"):
+    for module in ("rows_in_turn", "two_way"):
         monkeypatch.setattr(f"holdfast.given.near.{module}.TAIL", 1e-3)
     problem = crossed((6, 7), scale)
     layout = two_way.Layout.of(problem)

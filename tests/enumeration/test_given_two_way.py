@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given import Problem
 from holdfast.given.near import two_way
 from holdfast.given.near.rows_in_turn import _messages
+from holdfast.given.near.two_way import crossed_table
 from listed_noise import listed
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.given.exact.tree_sums import TreeSums
+from holdfast.given.exact.hierarchy import TreeSums
 from holdfast.noise import IntegerGaussian, IntegerLaplace
 from holdfast.noise.independent import Independent
 from holdfast.noise.inversion import Sums

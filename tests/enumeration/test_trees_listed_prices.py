@@ -127,7 +127,7 @@ def test_records_of_one_and_three_move_a_leaf_by_two():
     stated = given(tree, workload(tree, columns), "replace-one").guarantee.epsilon
     worst = worst_loss(tree, columns, hf.Neighbours("replace-one"), tables(tree, columns))
     assert worst == pytest.approx(1.3245, abs=5e-5)
-    assert worst <= stated <= 1.1 * worst
+    assert worst <= stated <= 1.25 * worst
 
 
 def test_unequal_weights_below_an_exact_node():

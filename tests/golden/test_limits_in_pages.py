@@ -11,7 +11,7 @@ from holdfast.constraints.system.rows import TOLERANCE
 from holdfast.given import Problem
 from holdfast.given.exact import rejection
 from holdfast.given.exact.normal import lattice
-from holdfast.given.near import accepted_share, chains, lines, two_way, walk
+from holdfast.given.near import chains, lines, two_way, walk
 from holdfast.given.problem import LARGEST_TAU, LEAST_TAU, PRICE, TAU, needed_tau
 from holdfast.noise import convergence
 from holdfast.noise.draws.lattice_form import LEAST_ACCEPTANCE
@@ -66,7 +66,7 @@ def power(number, base=10):
         (WALKS, f"the largest power of ten, {power(TAU)} at most"),
         (WALKS, f"At ε = 8 that is {power(needed_tau(8, PRICE / 2))}; at ε = 20 a δ of {power(PRICE)} would take "
                 f"{power(needed_tau(20, PRICE / 2))}"),
-        (WALKS, f"up to y = {accepted_share.LARGEST_Y}"),
+        (WALKS, f"up to y = {two_way.LARGEST_Y}"),
         (WALKS, f"distance would exceed {power(two_way.LARGEST_DISTANCE)} are left to a walk"),
     ],
 )  # fmt: skip
@@ -81,7 +81,7 @@ def test_shares_of_two_way_tables_that_are_accepted_at_least():
         base = hf.laplace(hf.margins(shape), scale=2).base
         made = two_way._proposals(Problem(base.law, held.system(base.query.n)))
         of_columns = [float(each) for each in made.layout.scales]
-        shares.append(math.exp(accepted_share.log_least_share(made.table, made.limits, of_columns)))
+        shares.append(math.exp(two_way.log_least_share(made.table, made.limits, of_columns)))
         if shape == (14, 24):
             says(WALKS, f"The distance is about {made.distance * 1e10:.0f}·10⁻¹⁰ for a 14×24 table")
     says(WALKS, f"14×24 at λ = 2: {shares[0]:.2f} is proved")

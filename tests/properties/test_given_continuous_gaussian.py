@@ -6,7 +6,7 @@ from scipy import special, stats
 
 import holdfast as hf
 from holdfast.given import Problem
-from holdfast.given.exact.projections import Factorised, Means, projection
+from holdfast.given.exact.normal.gaussian import Factorised, Means, projection
 from holdfast.noise.draws import normals
 
 CUBES = {

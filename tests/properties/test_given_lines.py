@@ -11,7 +11,7 @@ from holdfast.arrays import Shared
 from holdfast.given import Problem
 from holdfast.given.near import chains as near_chains
 from holdfast.given.near import line_steps, lines
-from holdfast.given.near.polytope import Polytope
+from holdfast.given.near.lines import Polytope
 from holdfast.noise.convergence import advanced, meeting_times
 
 CROSSED = hf.invariant(hf.exact_margins((3, 4), [(0,), (1,)]))

@@ -8,8 +8,7 @@ from holdfast.given import Problem
 from holdfast.given.exact import two_rows
 from holdfast.given.exact.normal import lattice
 from holdfast.given.near import two_way, walk
-from holdfast.given.near.moves import found_moves
-from holdfast.given.near.walk import LineChain
+from holdfast.given.near.walk import LineChain, found_moves
 from holdfast.given.near.walk_steps import walk_coupled
 from listed_noise import listed, pearson, two_samples
 

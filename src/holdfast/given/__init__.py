@@ -1,7 +1,7 @@
 """The ways to compute `given`, and its privacy statement."""
 
 from holdfast.given.choose import Plan, Way, choose, name_of, refuse_tau, ways
-from holdfast.given.prices.bounds import forget
+from holdfast.given.prices.trees import forget
 from holdfast.given.problem import LARGEST_TAU, LEAST_TAU, TAU, Problem, distance_of
 from holdfast.given.promise import TOO_FAR, default_tau, promise, statement_for
 

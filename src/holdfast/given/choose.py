@@ -30,12 +30,12 @@ from holdfast.given.exact import (
     total,
     two_rows,
 )
-from holdfast.given.exact.improper import refuse_improper
 from holdfast.given.exact.normal import areas, gaussian, gaussian_tree, lattice
 from holdfast.given.near import lines, two_way, walk
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, joined_spread
 from holdfast.randomness import Stream
+from holdfast.trees.shape.proper import endless
 
 
 class Way(Protocol):
@@ -213,3 +213,24 @@ def _no_way(problem: Problem, method: str | None) -> str:
         "use onto(...), other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
     )
     return f"{asked} {law} noise given {what}: {remedy}"
+
+
+def refuse_improper(problem: Problem) -> None:
+    """Refuse a hierarchy on which some noise can grow without end, unnoticed by all that is measured."""
+    if None not in problem.law.laws:
+        return
+    forest = problem.forest
+    if forest is None:
+        return
+    low, high = (np.isfinite(side) for side in problem.system.real_bounds())
+    found = sorted(endless(forest.parents, np.isfinite(problem.law.variances) | forest.exact, low, high))
+    if len(found) == 2:
+        raise Refused(
+            f"this noise has no law: how the outputs at positions {found[0]} and {found[1]} share their sum is "
+            "limited by no measured output; measure one of them"
+        )
+    if found:
+        raise Refused(
+            f"this noise has no law: the output at position {found[0]} is limited by no measured output; "
+            "measure it, or what is below it"
+        )

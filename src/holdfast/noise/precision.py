@@ -16,6 +16,8 @@ from flint import arb, ctx, fmpq, fmpz
 
 from holdfast.system import after_fork_in_child
 
+#: Bits of the ball arithmetic behind a price; the result is then rounded outwards to a double.
+PRICE_BITS = 256
 #: A ball that is still too wide at this precision (bits) will not become narrow: an error, not a wait.
 MOST_BITS = 1 << 20
 

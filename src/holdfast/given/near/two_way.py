@@ -9,18 +9,19 @@ variation is bounded by the number of operations.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse, special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints, Shared, kept
-from holdfast.constraints.system.crossed import crossed_table
+from holdfast.constraints.system.system import System
 from holdfast.evidence import Evidence
-from holdfast.given.near.accepted_share import log_least_share, missing_share
 from holdfast.given.near.rows_in_turn import TAIL, Table, Windows, accepted, largest, prepared
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_quantiles, simulated_spread
@@ -190,3 +191,107 @@ def spread(problem: Problem) -> Spread | None:
         lambda p: np.full(problem.law.n, pooled(p)[0]),
         measured=True,
     )
+
+
+#: Up to this y, log(1 − y) ≥ −y − y².
+LARGEST_Y = 0.68
+#: Parts of a lower sum, and points of an integral over the circle.
+PARTS, POINTS = 2_000, 1 << 14
+#: Taken off the logarithm of a share for the rounding of its own computation.
+MARGIN = 1e-6
+
+
+def missing_share(scale: float, rows: int, sizes: Windows) -> float:
+    """The share of f_m(c), |c| within half a column's window, that windows cut away, at most (Lemma 3)."""
+    half = (sizes.depth - sizes.core) // 2
+    single = 2 * math.exp(-(sizes.reach - half) / scale) / -math.expm1(-1 / scale)
+    return rows * (single + 2 * TAIL * (2 * half + 1) / (1 - TAIL))
+
+
+def log_least_share(table: Table, limits: Floats, scales: Sequence[float]) -> float:
+    """The log of the share of tables that are accepted, at least: P(row sums 0 | column sums 0) over all limits.
+
+    Scales are λ of each class of columns. Two bounds; the first is good for few rows, the second for many.
+    """
+    rows, which = table.weights.shape[0], table.which
+    depth, reach = table.below.shape[2] // 2, table.weights.shape[2] // 2
+    places = np.arange(-reach, reach + 1)
+    held, log_zero = [], []
+    for k in range(len(scales)):
+        law = table.weights[0, k] * table.below[1, k, depth - places]
+        held.append(float((law * places**2).sum() / law.sum()))
+        log_zero.append(_log_sum_is_zero(table.weights[0, k], rows))
+    first = _by_columns(np.array(held)[which] * rows / (rows - 1), rows)
+    second = _by_cells(np.array([0.5 / math.sinh(0.5 / scale) ** 2 for scale in scales])[which], rows)
+    second -= float(np.array(log_zero)[which].sum())
+    return min(0.0, max(first, second) - float(np.log(limits).sum()) - MARGIN)
+
+
+def _log_sum_is_zero(weights: Floats, rows: int) -> float:
+    """The log of the probability that so many noises sum to 0, or a little more: multiples of `points` count too."""
+    points = max(POINTS, 1 << weights.size.bit_length())
+    circle = np.zeros(points)
+    circle[np.arange(weights.size) - weights.size // 2] = weights / weights.sum()
+    return math.log(float((np.fft.fft(circle).real.clip(0.0) ** rows).mean()))
+
+
+def _by_columns(each: Floats, rows: int) -> float:
+    """log P(row sums 0 | column sums 0): columns are independent, each with a covariance of each·(I − 11ᵀ/rows)."""
+    total = float(each.sum())
+    parts = each / total
+    most = min(LARGEST_Y / float(parts.max()), math.pi**2 * total / (2 * rows))
+    ends = np.linspace(0.0, most, PARTS + 1)
+    shares = np.diff(special.gammainc((rows - 1) / 2, ends))
+    mean = float((shares * np.exp(-float((parts**2).sum()) * ends[1:] ** 2)).sum())
+    if mean <= 0:
+        return -math.inf
+    log_volume = (rows - 1) * math.log(total) - math.log(rows)
+    return -(rows - 1) / 2 * math.log(2 * math.pi) - log_volume / 2 + math.log(mean)
+
+
+def _by_cells(variances: Floats, rows: int) -> float:
+    """log of the mean of Π e^{−σ_j²(a_i + b_j)²/2} over all angles, of which one is 0, at least."""
+    total, columns = float(variances.sum()), variances.size
+    count = rows + columns - 1
+    log_volume = (columns - 1) * math.log(rows) + (rows - 1) * math.log(total) + float(np.log(variances).sum())
+    outside = (rows - 1) * math.erfc(math.pi * math.sqrt(total) / 2)
+    spread = 1 / (rows * variances) + (1 - 1 / rows) / total
+    outside += float(special.erfc(math.pi / np.sqrt(2 * spread)).sum())
+    if outside >= 1:
+        return -math.inf
+    return -count / 2 * math.log(2 * math.pi) - log_volume / 2 + math.log1p(-outside)
+
+
+def crossed_table(system: System) -> Ints | None:
+    """Return the outputs as a table (rows, columns), rows not more than columns, if its margins are all that is held.
+
+    Every equality sums a row or a column with equal coefficients, and every row and column has its equality.
+    """
+    if system.branches or system.inequalities.count:
+        return None
+    A = sparse.csr_array(sparse.vstack([system.equalities.A, system.invariants.A], format="csr"))
+    A.eliminate_zeros()
+    count, n = A.shape
+    if n == 0 or A.nnz != 2 * n or (np.diff(A.indptr) == 0).any():
+        return None
+    if (A.data != np.repeat(A.data[A.indptr[:-1]], np.diff(A.indptr))).any():
+        return None
+    columns = sparse.csc_array(A)
+    columns.sort_indices()
+    if (np.diff(columns.indptr) != 2).any():
+        return None
+    ends = columns.indices.reshape(n, 2).astype(np.int64)
+    first, second = ends[0]
+    down = np.unique(ends[(ends == second).any(axis=1)].ravel())
+    down = down[down != second]
+    is_row = np.zeros(count, dtype=bool)
+    is_row[down] = True
+    if down.size * (count - down.size) != n or not is_row[first] or (is_row[ends].sum(axis=1) != 1).any():
+        return None
+    row, column = np.where(is_row[ends[:, 0]], ends.T, ends.T[::-1])
+    place = np.cumsum(is_row) - 1, np.cumsum(~is_row) - 1
+    table = np.full((down.size, count - down.size), -1, dtype=np.int64)
+    table[place[0][row], place[1][column]] = np.arange(n)
+    if (table < 0).any():
+        return None
+    return table if table.shape[0] <= table.shape[1] else np.ascontiguousarray(table.T)

@@ -7,6 +7,7 @@ at public tables, and the worst counts.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.evidence import Evidence
+from holdfast.exact.solver import linear_program, solved
 from holdfast.given.near import chains
 from holdfast.given.near.chains import SEED, Run, measured_steps
-from holdfast.given.near.moves import found_moves
-from holdfast.given.near.public_tables import public_tables
+from holdfast.given.near.two_way import crossed_table
 from holdfast.given.near.walk_steps import CUT, FAR, Moves, walk, walk_coupled
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.convergence import PILOTS, advanced
@@ -213,3 +214,104 @@ def _often_inside(probes: Sequence[Any], steps: int) -> None:
         stream = seeded(SEED)
         if chain.inside(advanced(chain, chain.start(WALKS, stream), steps, stream)).mean() < 2 * LEAST_INSIDE:
             raise Refused(TOO_RARE)
+
+
+#: Moves that are enough: sums and differences of moves are added up to this number.
+ENOUGH = 1_500
+#: Swaps of a two-way table are all used up to this number of them.
+MOST_SWAPS = 100_000
+#: Rounds in which sums and differences are looked at.
+ROUNDS = 3
+
+
+def found_moves(problem: Problem) -> sparse.csr_array:
+    """Moves (moves, n) that make every whole vector of the null space: swaps, or a lattice basis with sparse sums."""
+    cells = crossed_table(problem.system)
+    if cells is not None:
+        rows, columns = cells.shape
+        if rows * (rows - 1) * columns * (columns - 1) // 4 <= MOST_SWAPS:
+            return swaps(cells, problem.law.n)
+    return enriched(sparse.csr_array(problem.space.lattice_basis().T))
+
+
+def swaps(cells: Ints, n: int) -> sparse.csr_array:
+    """Every 2×2 swap of a two-way table of outputs."""
+    rows, columns = cells.shape
+    a, b = np.array(list(itertools.combinations(range(rows), 2))).T
+    c, d = np.array(list(itertools.combinations(range(columns), 2))).T
+    corners = [(a, c), (b, d), (a, d), (b, c)]
+    places = np.stack([cells[i[:, None], j[None, :]].ravel() for i, j in corners], axis=1)
+    values = np.tile(np.array([1, 1, -1, -1], dtype=np.int64), len(places))
+    return sparse.csr_array((values, places.ravel(), 4 * np.arange(len(places) + 1)), shape=(len(places), n))
+
+
+def enriched(basis: sparse.csr_array) -> sparse.csr_array:
+    """The basis, and sums and differences of moves that share a coordinate and are not longer than its longest."""
+    known: dict[bytes, Ints] = {}
+
+    def add(vector: Ints) -> bool:
+        filled = np.flatnonzero(vector)
+        if filled.size == 0:
+            return False
+        vector = vector // np.gcd.reduce(vector[filled]) * np.sign(vector[filled[0]])
+        key = vector.tobytes()
+        if key in known:
+            return False
+        known[key] = vector
+        return True
+
+    for vector in basis.toarray():
+        add(np.asarray(vector, dtype=np.int64))
+    longest = max((np.count_nonzero(vector) for vector in known.values()), default=0)
+    fresh = list(known.values())
+    for _ in range(ROUNDS):
+        found = []
+        everything = np.array(list(known.values()))
+        for vector in fresh:
+            touching = everything[(everything[:, vector != 0] != 0).any(axis=1)]
+            for other in np.concatenate([touching + vector, touching - vector]):
+                if len(known) >= ENOUGH:
+                    break
+                if np.count_nonzero(other) <= longest and add(other):
+                    found.append(known[next(reversed(known))])
+        fresh = found
+        if not fresh or len(known) >= ENOUGH:
+            break
+    return sparse.csr_array(np.array(list(known.values())).reshape(len(known), basis.shape[1]))
+
+
+#: How many corners are looked for, and nodes of branch and bound and steps of the simplex method for each: amounts of
+#: work and no time, since they decide what is measured, and with it how long walks are and whether they are refused.
+CORNERS, NODES, STEPS = 4, 500, 200_000
+NO_TABLE = "no public table was found at which the walk can be measured: use onto(), or ask for fewer constraints"
+
+
+def public_tables(problem: Problem, held: Ints) -> list[Ints]:
+    """A few different whole tables with these held figures, at corners of what bounds and inequalities allow."""
+    system, n = problem.system, problem.law.n
+    low, high = system.integer_bounds(problem.unit)
+    equal = problem.space.rows
+    # A cell is pulled towards a bound it has, so that every program has an end.
+    words = seeded(CORNERS).uniforms(CORNERS * n).reshape(CORNERS, n)
+    pull = np.where(low > -LARGEST, 1.0, 0.0) - np.where(high < LARGEST, 1.0, 0.0)
+    both = (low > -LARGEST) & (high < LARGEST)
+    found: dict[bytes, Ints] = {}
+    for costs in np.where(both, 2 * words - 1, words * pull):
+        values = solved(_program(problem, held, costs, whole=True, mip_max_nodes=NODES))
+        if values is not None and np.abs(values).max(initial=0.0) < 2.0**53:
+            table = np.rint(values).astype(np.int64)
+            if np.array_equal(equal @ table, held) and system.holds(table, problem.unit):
+                found[table.tobytes()] = table
+    if not found:
+        raise Refused(NO_TABLE)
+    return list(found.values())
+
+
+def _program(problem: Problem, held: Ints, costs: Any, **options: Any) -> Any:
+    """The tables with these held figures, the values of `problem.space.rows`, within bounds and inequalities."""
+    low, high = problem.system.integer_bounds(problem.unit)
+    more, limits = problem.system.integer_inequalities(problem.unit)
+    ends = np.where(low > -LARGEST, low, -np.inf), np.where(high < LARGEST, high, np.inf)
+    sides = np.append(held, limits), np.append(held, np.full(limits.size, np.inf))
+    A = sparse.vstack([problem.space.rows, more], format="csr")
+    return linear_program(A, costs, ends, sides, simplex_iteration_limit=STEPS, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,15 +17,12 @@ from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.domains.intervals import output_parents
 from holdfast.noise import Independent
 from holdfast.privacy import Additive
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Query
 from holdfast.trees import Forest
 from holdfast.trees.prices.leaf_bounds import LeafBounds
 
 #: Columns of a query with more cells than outputs are looked at one by one up to this number.
 MOST_CELLS = 1 << 20
-
-Change = dict[int, int]
-Net = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,29 +52,6 @@ class LeafRecords:
         if self.weights.size == 0 or (self.weights != self.weights[0]).any():
             return None
         return abs(Fraction(self.weights[0].item()))
-
-    def changes(self, relation: Neighbours, bounds: LeafBounds, most: int) -> list[Change] | None:
-        """All changes of the leaves that so many records make within bounds, exact outputs kept; None if above `most`.
-
-        A change and its reverse are two. Needs weights in whole steps.
-        """
-        leaves = np.flatnonzero(self.is_leaf) if self.leaves is None else self.leaves
-        weights = np.ones(leaves.size, np.int64) if self.weights is None else self.weights
-        if 2 * leaves.size > most:
-            return None
-        single = [((int(leaf), int(weight)),) for leaf, weight in zip(leaves, weights, strict=True)]
-        coming: list[Any] = [*single, ()] if relation.adds or self.uncounted else single
-        if relation.adds:
-            one = {_added(record, ()) for record in coming} | {_added((), record) for record in coming}
-        else:
-            one = {_added(here, there) for here in coming for there in coming}
-        found: set[Net] = {()}
-        for _ in range(relation.records):
-            found = found | {_added((*before, *step), ()) for before in found for step in one}
-            if len(found) > 8 * most:
-                return None
-        kept = [dict(change) for change in found if change and _allowed(change, bounds)]
-        return kept if len(kept) <= most else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,29 +140,3 @@ def _records(query: Query, forest: Forest) -> LeafRecords | None:
     leaf, weight = leaf[order], at_leaves.data[order]
     new = np.append(True, (np.diff(leaf) != 0) | (np.diff(weight) != 0))[: leaf.size]
     return LeafRecords(steps, forest.is_leaf, leaf[new], weight[new], bool((touched == 0).any()))
-
-
-def _added(come: Iterable[tuple[int, int]], gone: Iterable[tuple[int, int]]) -> Net:
-    """The net change of leaves by records that come and records that go."""
-    change: Change = {}
-    for leaf, weight in come:
-        change[leaf] = change.get(leaf, 0) + weight
-    for leaf, weight in gone:
-        change[leaf] = change.get(leaf, 0) - weight
-    return tuple(sorted((leaf, by) for leaf, by in change.items() if by))
-
-
-def _allowed(change: Net, bounds: LeafBounds) -> bool:
-    """Whether two tables within bounds can differ by this, exact outputs being equal."""
-    sums: Change = {}
-    for leaf, by in change:
-        if abs(by) > bounds.width[leaf] or bounds.exact[leaf]:
-            return False
-        above = leaf
-        while bounds.top[above] >= 0:  # only exact outputs further up matter
-            above = int(bounds.top[above])
-            sums[above] = sums.get(above, 0) + by
-            above = int(bounds.parents[above])
-            if above < 0:
-                break
-    return not any(sums.values())

@@ -18,8 +18,7 @@ from scipy import sparse
 
 from holdfast.arrays import Bools
 from holdfast.constraints import System
-from holdfast.given.prices.bounds import PRECISION
-from holdfast.noise.precision import ball, working_precision
+from holdfast.noise.precision import PRICE_BITS, ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 
 #: The direction is read from the rows of tables up to this size.
@@ -45,7 +44,7 @@ def least_price(base: Additive, system: System, differences: Differences, **word
             return None
         because = "integer Gaussian noise on a line or given one sum keeps ρ at integer orders (THEORY H6)"
         return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
-    with working_precision(PRECISION):
+    with working_precision(PRICE_BITS):
         prices = [(_along_direction(base, system, loss), DIRECTION)] if direction else []
         prices += [(_along_lines(base, system, loss), LINES), (_kept(base, system), KEPT)]
         answers = [(price, because) for price, because in prices if price is not None]

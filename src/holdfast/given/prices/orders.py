@@ -15,10 +15,9 @@ from flint import arb
 
 from holdfast.arrays import Ints
 from holdfast.constraints import System
-from holdfast.given.prices.bounds import PRECISION, each_cell_its_own_output
 from holdfast.given.prices.differences import NONE, DifferenceBounds, read
 from holdfast.given.prices.order_sums import Message, Sums, Table
-from holdfast.noise.precision import working_precision
+from holdfast.noise.precision import PRICE_BITS, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 
 #: Cells that are connected by bounds on differences, and cells in all, up to which prices are summed.
@@ -48,12 +47,22 @@ def order_price(base: Additive, system: System, differences: Differences, **word
         return base.integer_gaussian(
             base.loss(differences).value, None, **(words | {"because": because, "orders": "integer"})
         )
-    with working_precision(PRECISION):
+    with working_precision(PRICE_BITS):
         worst = _worst(base, parts)
         if worst is None:
             return None
         words["because"] = "the price of an order: raising a cell from its lowest table (THEORY H12)"
         return base.pure(worst * base.neighbours.records, **words)
+
+
+def each_cell_its_own_output(base: Additive) -> bool:
+    """Whether output j counts the records of cell j and nothing else."""
+    query = base.query
+    if query.cells != query.n or query.grid is not None:
+        return False
+    columns, places = query.columns, np.arange(query.n)
+    one_each = columns.nnz == query.n and np.array_equal(columns.indptr[:-1], places)
+    return one_each and np.array_equal(columns.indices, places) and bool((columns.data == 1).all())
 
 
 @dataclass(frozen=True, eq=False)

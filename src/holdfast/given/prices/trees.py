@@ -1,4 +1,6 @@
-"""The price of bounds on the leaves of a hierarchy, or on cells below exact totals (THEORY H1, H6, H11).
+"""The price of bounds on the leaves of a hierarchy, on cells below exact totals, and on independent outputs.
+
+Independent outputs are trees of one node each (THEORY H1, H6, H11).
 
 Which proposition of docs/theory/nonnegativity.md applies depends on what records may do to the leaves; the figures are
 those of `holdfast.trees.prices.nonnegativity` and `exchanges`.
@@ -6,7 +8,6 @@ those of `holdfast.trees.prices.nonnegativity` and `exchanges`.
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -16,8 +17,8 @@ from flint import arb
 
 from holdfast.arrays import kept
 from holdfast.constraints import System
-from holdfast.given.prices.leaf_records import Change, Hung, LeafRecords, counted_on, hung
-from holdfast.noise.precision import ball, working_precision
+from holdfast.given.prices.leaf_records import Hung, LeafRecords, counted_on, hung
+from holdfast.noise.precision import PRICE_BITS, ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 from holdfast.queries import Query
 from holdfast.trees.prices.exchanges import exchanged
@@ -25,15 +26,9 @@ from holdfast.trees.prices.leaf_bounds import LeafBounds
 from holdfast.trees.prices.nonnegativity import Prices, prices
 from holdfast.trees.prices.uncut_leaf import largest_exchange
 
-#: Bits of the ball arithmetic in which prices are added up.
-PRECISION = 256
-#: Changes of several records, or of records of unequal weight, are looked at one by one up to this number.
-MOST_CHANGES = 150
-
 BECAUSE = "the price of bounds on the leaves of a hierarchy: "
 LOWEST = BECAUSE + "max(ε_j + log c_{x±e_j}/c_x) at the lowest or highest table (THEORY H1)"
 EXCHANGED = BECAUSE + "a record that moves from leaf to leaf, by the worst table for it (THEORY H1, H11)"
-LISTED = BECAUSE + "the largest over all changes of these records, one by one (THEORY H1, H11)"
 ADDED = BECAUSE + "at most ε + min(ε, the prices of its records added up) (THEORY H1)"
 
 
@@ -42,8 +37,8 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
 
     Guarantee (docs/theory/nonnegativity.md). Laplace, bounds on leaves, records that lower no leaf: one record alone,
     exactly max_j (ε_j + log of the price at the lower or the upper bounds) (Proposition 1, THEORY H1); others by
-    Propositions 2 and 6 to 8 (THEORY H11). Integer Gaussian, any bounds, one record added or removed, or one moved
-    where all have one weight: ρ at integer Rényi orders (Proposition 5, THEORY H6).
+    Propositions 2 and 6 to 8 (THEORY H11). Integer Gaussian, any bounds, independent outputs, one record added or
+    removed, or one moved where all have one weight: ρ at integer Rényi orders (Proposition 5, THEORY H6).
     """
     tree = hung(base, system)
     if tree is None:
@@ -58,15 +53,12 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
         return None
     relation = differences.neighbours
     loss = base.loss(differences).value
-    with working_precision(PRECISION):
+    with working_precision(PRICE_BITS):
         if relation.adds and (relation.records == 1 or bounds.alone.sum() == bounds.changeable.sum()):
             alone = price_of.alone()
             found = [] if alone is None else [(alone * relation.records, LOWEST)]
         else:
             found = _several(price_of, tree.records, differences, loss)
-        listed = _listed(price_of, tree.records, differences)
-        if listed is not None:
-            found.append((listed, LISTED))
         if not found:
             return None
         total, because = min(found, key=lambda option: float(option[0].upper()))
@@ -109,48 +101,17 @@ def _several(price_of: Prices, records: LeafRecords, differences: Differences, l
     return [(ball(loss) + price.min(ball(loss)), EXCHANGED)]
 
 
-def _listed(price_of: Prices, records: LeafRecords, differences: Differences) -> arb | None:
-    """The largest total over all changes of the leaves, one by one; None where there are too many.
-
-    Integer noise only. One step of one record, or its exchange for another, has its own exact price already.
-    """
-    relation, bounds = differences.neighbours, price_of.bounds
-    if not price_of.integer or (relation.records == 1 and records.one_weight == 1):
-        return None
-    changes = records.changes(relation, bounds, MOST_CHANGES)
-    if changes is None:
-        return None
-    with price_of.precision():
-        return max(
-            (_change(price_of, each) for each in changes), key=lambda total: float(total.upper()), default=arb(0)
-        )
-
-
-def _change(price_of: Prices, change: Change) -> arb:
-    """The loss of one change of the leaves, with the prices of its steps from their bounds added up (Proposition 2)."""
-    bounds, by = price_of.bounds, Counter(change)
-    price = arb(0)
-    for leaf, steps in change.items():
-        if (bounds.low if steps > 0 else bounds.high)[leaf]:
-            price = price + abs(steps) * price_of.step(leaf)
-        above = int(bounds.parents[leaf])
-        while above >= 0:
-            by[above] += steps
-            above = int(bounds.parents[above])
-    loss = ball(sum((abs(steps) * price_of.rate(v) for v, steps in by.items()), Fraction(0)))
-    return loss + price.min(loss)
-
-
 def _gaussian(base: Additive, tree: Hung, differences: Differences, **words: Any) -> Guarantee | None:
     """ρ at integer orders, where every difference is one record added or removed, or as much put as taken.
 
     Guarantee: docs/theory/nonnegativity.md, Proposition 5, for d = ±a·e_j and d = a·(e_k − e_j). It asks nothing of the
-    sign of a, nor that the truth keeps its bounds.
+    sign of a, nor that the truth keeps its bounds. Independent outputs: any d (docs/theory/independent-boxes.md).
     """
     relation = differences.neighbours
     alone = relation.adds and relation.records == 1
     exchanges = relation.records == 1 or (relation.adds and relation.records == 2 and tree.all_below_exact)
-    if not alone and not (exchanges and tree.records.one_weight is not None):
+    apart = bool((tree.forest.parents < 0).all())
+    if not (alone or apart or (exchanges and tree.records.one_weight is not None)):
         return None
     because = "integer Gaussian noise on a hierarchy given bounds keeps ρ at integer orders (THEORY H6)"
     loss = base.loss(differences).value
@@ -197,7 +158,10 @@ def _attained(base: Additive, bounds: LeafBounds, system: System) -> bool:
     """Whether the worst tables can occur: all leaves at their lower, or all at their upper bounds, and counts ≥ 0."""
     leaves = bounds.is_leaf & ~bounds.exact
     inner = bool((bounds.exact & ~bounds.is_leaf).any()) and system.equalities.b.any()
+    low, high = system.real_bounds()
+    if base.query.identity and bounds.parents.size == low.size:
+        room = (np.isneginf(low) | (np.ceil(low) >= 0)) & (np.floor(high) >= 1)
+        return bool(room.all()) and system.equalities.count == 0
     if base.query.tree is None or inner:
         return False
-    low, high = system.real_bounds()
     return bool((low[leaves] >= 0).all()) or bool((np.isfinite(high[leaves]) & (high[leaves] >= 1)).all())

@@ -23,11 +23,11 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.exact import enumeration
-from holdfast.given.prices.bounds import PRECISION, box_price
+from holdfast.given.prices.trees import tree_price
 from holdfast.given.problem import Problem
 from holdfast.given.union import Weights, overlap, sides
 from holdfast.noise import Independent, IntegerLaplace
-from holdfast.noise.precision import ball, working_precision
+from holdfast.noise.precision import PRICE_BITS, ball, working_precision
 from holdfast.privacy import Additive
 from holdfast.privacy.invariants import MOST_RECORDS, frozen_words
 from holdfast.queries import Neighbours, histogram
@@ -64,7 +64,7 @@ def union_price(base: Additive, system: System, relation: Neighbours) -> Price |
         return None
     if overlap(problem) is not None or sides(problem) is None:
         return None
-    with working_precision(PRECISION):
+    with working_precision(PRICE_BITS):
         return _by_tables(base, problem, relation) or _by_product(base, problem, relation)
 
 
@@ -207,7 +207,11 @@ def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price
         return None
     one = Neighbours("add-remove")
     others = Additive(histogram(common.size), problem.law.at(common), one)
-    boxes = box_price(others, problem.system.branches[0].restricted(common), others.everything(), neighbours=one)
+    held = problem.system.branches[0].restricted(common)
+    boxes = tree_price(others, held, others.everything(), neighbours=one)
+    low, high = held.real_bounds()
+    if boxes is None and ((high - low >= 1) & ~held.null_space().pinned_coordinates()).any():
+        return None
     each = ball(Fraction(0) if boxes is None or boxes.epsilon is None else Fraction(boxes.epsilon))
     few, weights = Additive(histogram(apart.size), part.law, one), _weights(part, tables)
     worst, found = each * records, Changes({}, np.zeros(apart.size, dtype=bool))
