@@ -40,7 +40,7 @@ BUDGET = {
     "exchange": 400,
     "given": 5_950,
     "mechanism": 3_450,
-    "mending": 2_550,
+    "mending": 3_200,
     "noise": 2_850,
     "onto": 4_950,
     "page": 1_250,

@@ -221,6 +221,30 @@ def test_constraints_on_rows_hold_too() -> None:
     assert mended.values[0] == mended.values[1] + mended.values[2]
 
 
+def test_rules_that_are_rows_are_told_by_name() -> None:
+    table = {"area": ["a", "b", "c"], "value": [10, 5, -5]}
+    rules = [hf.at_least([[0, 1, -1], [1, -1, 0]], [4, 7]), hf.equals([[1, 1, 1]], [16]), hf.between(0, 12, at=[0])]
+    mended = hf.mend(table, [*rules, "nonnegative"])
+    told = str(mended)
+    assert "0 sums" not in told
+    assert "at_least(2 rows): 1 of 2 did not hold, the most: at_least row 1 (a − b): 5, but must be ≥ 7" in told
+    assert "equals row 0 (a + b + c): 10, but must be = 16" in told
+    assert "between(0, 12, at=[0]): all 1 held" in told
+    assert "nonnegative: 1 of 3 did not hold, the most: c: -5, but must be ≥ 0" in told
+    assert [each.gap for each in mended.broken] == [-2, -6, -5]
+    assert [each["broken"] for each in mended.as_mapping()["rules"]] == [1, 1, 0, 0, 1]
+    again = hf.mend({**table, "value": mended.values}, [*rules, "nonnegative"])
+    assert not again.broken
+    assert not again.changed.size
+
+
+def test_rules_hold_in_the_units_of_the_figures() -> None:
+    table = {"area": ["Total", "a", "b"], "value": [10.5, 5.2, 5.2]}
+    mended = hf.mend(table, ["consistent", hf.at_least([[0, 1, -1]], [1.5]), hf.between(None, 10.25, at=[0])])
+    assert mended.values[1] - mended.values[2] >= 1.5 - 1e-12
+    assert mended.values[0] <= 10.25
+
+
 def test_what_is_written_says_what_it_is(tmp_path) -> None:
     mended = hf.mend(CROSS, HOLD, {"uniform": 2})
     folder = mended.write(tmp_path / "out")

@@ -20,7 +20,7 @@ BAD = {
     "unknown column": (GOOD, {"domain": {"region": {"x": ["y"]}}}, "neither a column nor a label"),
     "no numbers": ({"area": ["Total", "a"], "value": ["many", "few"]}, {}, "no column of numbers"),
     "a word": ({"area": ["Total", "a", "b"], "value": ["10", "4", "few"]}, {}, "row 3 of 'value' holds 'few'"),
-    "thousands": ({"area": ["Total", "a", "b"], "value": ["10", "4", "1,234"]}, {}, "separators of thousands"),
+    "thousands": ({"area": ["Total", "a", "b"], "value": ["10", "4", "1,234"]}, {}, "can be read in two ways"),
     "two columns of numbers": ({**GOOD, "year": [2020, 2020, 2020], "x": [1, 2, 3]}, {"value": "sum"}, "must name a"),
     "all missing": ({"area": ["Total", "a"], "value": [None, float("nan")]}, {"value": "value"}, "every figure"),
     "cell key": (GOOD, {"errors": {"cell_key": {-1: 0.3, 0: 0.5, 1: 0.3}}}, "must sum to 1, but"),

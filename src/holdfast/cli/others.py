@@ -50,6 +50,9 @@ def mend(
     ] = None,
     value: Annotated[str | None, typer.Option(help="The column of figures.")] = None,
     norm: Annotated[str, typer.Option(help="What nearest means: l2 or l1.")] = "l2",
+    marks: Annotated[
+        str | None, typer.Option(help="Whose marks and separators: de, ch, fr, uk, eu (Eurostat).")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write; TABLE-mended.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -67,10 +70,10 @@ def mend(
         step("mending")
         from holdfast.mending import mend as mended
 
-        result = mended(table, wanted, _errors(errors), domain=_domain(domain), value=value, norm=norm)
+        result = mended(table, wanted, _errors(errors), domain=_domain(domain), value=value, norm=norm, marks=marks)
         step("writing")
         result.write(folder)
-    lines = [*str(result).splitlines(), *(f"  {each}" for each in result.contradictions[:5])]
+    lines = [*str(result).splitlines(), *(f"  {each}" for each in [*result.contradictions[:5], *result.broken[:5]])]
     words = "\n".join([*lines, f"written into {folder}; read {folder / 'report.html'}"])
     showing.told(json, quiet, lambda: {"folder": str(folder), **result.as_mapping()}, words)
 

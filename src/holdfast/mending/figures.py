@@ -23,6 +23,7 @@ from holdfast.constraints.constraint import build
 from holdfast.constraints.possible.contradiction import smallest_conflict
 from holdfast.domains import Hierarchy
 from holdfast.mending.classifications import Classification, Column
+from holdfast.mending.rules import in_steps
 
 #: Figures in all, missing ones included, that are held in memory.
 MOST = 20_000_000
@@ -290,9 +291,9 @@ def sums_of(figures: Figures) -> Constraint | None:
     return equals(A, np.zeros(A.shape[0], dtype=np.int64))
 
 
-def together(figures: Figures, held: Held, exact: Mapping[int, int]) -> Constraint:
+def together(figures: Figures, held: Held, exact: Mapping[int, int], unit: Fraction) -> Constraint:
     """All that must hold; refused, with a smallest set of figures, where exact figures contradict each other."""
-    parts: list[Any] = list(held.others)
+    parts: list[Any] = [in_steps(each, unit) for each in held.others]
     if held.consistent:
         sums = sums_of(figures)
         if sums is None:

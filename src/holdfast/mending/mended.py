@@ -13,11 +13,13 @@ import numpy as np
 
 from holdfast.arguments import LARGEST, Number, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
+from holdfast.constraints import nonnegative
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mending import telling
 from holdfast.mending.figures import Figures, Held
+from holdfast.mending.rules import Broken, Kept, looked_at
 from holdfast.pictures import Picture
 
 #: Contradictions that are listed one by one.
@@ -172,6 +174,17 @@ class Mended:
         chosen = np.flatnonzero(gaps != 0)
         chosen = chosen[np.argsort(-np.abs(gaps[chosen]), kind="stable")][:LISTED]
         return zip(owners[chosen].tolist(), gaps[chosen].tolist(), strict=True)
+
+    @cached_property
+    def rules(self) -> list[Kept]:
+        """What the published figures kept and broke of rules that are no sums of the table, kind by kind."""
+        given = [*self.held.others, *([nonnegative()] if self.held.nonnegative else [])]
+        return looked_at(given, self.published * float(self.unit), self.figures.name)
+
+    @cached_property
+    def broken(self) -> list[Broken]:
+        """The rules that are no sums of the table and that the published figures broke, up to a thousand of each."""
+        return [each for kind in self.rules for each in kind.largest(LISTED)]
 
     @property
     def hierarchies(self) -> tuple[str, ...]:

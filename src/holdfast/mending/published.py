@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,7 @@ from holdfast.mending.classifications import (
     is_total,
     joined,
 )
+from holdfast.mending.written import Written, is_number, read_column, read_marks
 from holdfast.release.storage.argus import LEAD, TOTAL, cells, codes, codes_of, metadata
 
 
@@ -68,11 +70,7 @@ def argus_hierarchies(path: Path) -> dict[str, Classification]:
 
 # --- Published tables as they are found: one row per figure, or a cross table with totals; files or frames of any
 # library
-# Only what is written counts: a figure is a number as computers write it, or one of the marks for figures that are
-# missing or suppressed. Nothing is guessed about thousands and decimals.
 
-#: Texts that stand for a figure that is missing or suppressed.
-SUPPRESSED = ("", "x", "X", "c", "C", "s", ":", ".", "..", "...", "…", "*", "**", "/", "na", "NA", "n/a", "N/A", "nan")
 #: Names by which a column of figures is known among several columns of numbers.
 FIGURES = ("value", "figure", "figures", "count", "counts", "obs_value", "n", "freq", "frequency", "population", "pop")
 #: Names of the two dimensions of a cross table that have none.
@@ -81,17 +79,24 @@ ACROSS = "column"
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A table with one row per figure: columns of labels, figures (NaN where missing), and other numbers by name."""
+    """A table with one row per figure: columns of labels, figures as they are written, and other numbers by name."""
 
     columns: dict[str, Column]
-    figures: Floats
+    written: Written
     name: str
     beside: dict[str, Floats]
 
+    @property
+    def figures(self) -> Floats:
+        """The figures, NaN where missing."""
+        return self.written.figures
 
-def read_table(table: Any, value: str | None, errors: str | None, suppressed: Sequence[str]) -> Published:
+
+def read_table(table: Any, value: str | None, errors: str | None, said: Any = None) -> Published:
     """Read a file or a frame; `value` names the column of figures, `errors` one of their standard errors."""
-    marks = frozenset((*SUPPRESSED, *suppressed))
+    marks = read_marks(said)
+    if isinstance(table, (str, Path)) and Path(table).suffix.lower() in (".tab", ".rda"):
+        marks.setdefault("decimal", ".")
     columns = columns_of(table)
     if not columns or not len(next(iter(columns.values()))):
         raise Refused("the table has no figures: it must have a header and at least one row")
@@ -106,7 +111,7 @@ def read_table(table: Any, value: str | None, errors: str | None, suppressed: Se
         )
     if value is None:
         return _crossed(columns, others, marks, beside)
-    figures = _figures(columns[value], value, marks)
+    figures = read_column(columns[value], value, marks)
     labels = {name: Column.of(labels_of(found)) for name, found in columns.items() if name not in (value, errors)}
     if not labels:
         raise Refused(f"the table must have a column of labels beside {value!r}: without labels nothing adds up")
@@ -182,7 +187,7 @@ def _broken_line(path: Path) -> str:
     return f"{str(path)!r} cannot be read as a table"
 
 
-def _numeric(columns: Mapping[str, npt.NDArray[Any]], marks: frozenset[str]) -> list[str]:
+def _numeric(columns: Mapping[str, npt.NDArray[Any]], marks: Mapping[str, str]) -> list[str]:
     """The columns in which most entries are numbers."""
     found = []
     for name, column in columns.items():
@@ -190,24 +195,10 @@ def _numeric(columns: Mapping[str, npt.NDArray[Any]], marks: frozenset[str]) -> 
             found.append(name)
             continue
         some = [entry for entry in column[:: max(1, column.size // 200)].tolist() if str(entry).strip() not in marks]
-        tries = [_number(entry) is not None for entry in some if entry is not None]
+        tries = [is_number(entry) for entry in some if entry is not None]
         if tries and sum(tries) > len(tries) / 2:
             found.append(name)
     return found
-
-
-def _number(entry: Any) -> float | None:
-    """A number, if the entry is one; a code with a leading zero is none."""
-    if isinstance(entry, bool):
-        return None
-    text = str(entry).strip()
-    if len(text) > 1 and text[0] == "0" and text[1].isdigit():
-        return None
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if np.isfinite(found) and "_" not in text else None
 
 
 def _value_column(numbers: Sequence[str]) -> str | None:
@@ -228,7 +219,7 @@ def _value_column(numbers: Sequence[str]) -> str | None:
 
 
 def _crossed(
-    columns: Mapping[str, npt.NDArray[Any]], numbers: Sequence[str], marks: frozenset[str], beside: dict[str, Floats]
+    columns: Mapping[str, npt.NDArray[Any]], numbers: Sequence[str], marks: Mapping[str, str], beside: dict[str, Floats]
 ) -> Published:
     """A cross table as one row per figure, row by row."""
     if beside:
@@ -237,11 +228,15 @@ def _crossed(
     if not down:
         raise Refused("a cross table must begin with a column of labels for its rows")
     rows, across = next(iter(down.values())).codes.size, len(numbers)
-    figures = np.stack([_figures(columns[name], name, marks) for name in numbers], axis=1)
+    read = [read_column(columns[name], name, marks) for name in numbers]
+    figures, zero, wide = (
+        np.stack([getattr(each, what) for each in read], axis=1).ravel() for what in ("figures", "zero", "wide")
+    )
+    written = Written(figures, zero, wide, sum((each.marks for each in read), Counter()))
     labels = {name: Column(found.labels, np.repeat(found.codes, across)) for name, found in down.items()}
     name = ACROSS if ACROSS not in labels else f"{ACROSS} label"
     labels[name] = Column(tuple(map(str, numbers)), np.tile(np.arange(across), rows))
-    return Published(labels, figures.ravel(), "value", {})
+    return Published(labels, written, "value", {})
 
 
 def labels_of(column: npt.NDArray[Any]) -> list[str]:
@@ -253,33 +248,10 @@ def labels_of(column: npt.NDArray[Any]) -> list[str]:
     return ["" if entry is None or entry != entry else str(entry).strip() for entry in column.tolist()]
 
 
-def _figures(column: npt.NDArray[Any], name: str, marks: frozenset[str]) -> Floats:
-    """Figures as doubles, NaN where they are missing; refused where a text is no number."""
-    if column.dtype.kind in "iuf":
-        found = column.astype(np.float64)
-        if np.isinf(found).any():
-            raise Refused(f"row {int(np.argmax(np.isinf(found))) + 1} of {name!r} holds an infinite number")
-        return found
-    result = np.full(column.size, np.nan)
-    for i, entry in enumerate(column.tolist()):
-        if entry is None or entry != entry or (text := str(entry).strip()) in marks:
-            continue
-        try:
-            result[i] = float(text)
-        except ValueError:
-            result[i] = np.inf
-        if not np.isfinite(result[i]) or "_" in text:
-            raise Refused(
-                f"row {i + 1} of {name!r} holds {text!r}, which is not a number: write figures without separators of "
-                "thousands and with a decimal point, or list marks of suppressed figures in suppressed="
-            )
-    return result
-
-
-def _beside(columns: Mapping[str, npt.NDArray[Any]], name: str, marks: frozenset[str]) -> Floats:
+def _beside(columns: Mapping[str, npt.NDArray[Any]], name: str, marks: Mapping[str, str]) -> Floats:
     if name not in columns:
         raise Refused(f"errors names the column {name!r}, which the table does not have: it has {', '.join(columns)}")
-    return _figures(columns[name], name, marks)
+    return read_column(columns[name], name, marks).figures
 
 
 # --- What is said about the labels of a table beside the table itself: hierarchies by column, in any of their forms

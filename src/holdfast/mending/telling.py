@@ -37,21 +37,11 @@ _STYLE = (
 
 def sentences(mended: Mended) -> list[str]:
     """Say what was done, what was found and what it is."""
-    words = [
-        f"{mended.sums:,} sums of published figures were compared with them: {mended.contradicted:,} did not hold"
-        + (f", the largest by {number(abs(mended.contradictions[0].gap))}" if mended.contradictions else "")
-        + ".",
-        _moves(mended),
-    ]
+    words = [_moves(mended), *_compared(mended)]
     words += [f"{each[0].upper()}{each[1:]}." for each in mended.hierarchies]
     words.append(f"{mended.errors[0].upper()}{mended.errors[1:]}.")
     if mended.filled.size:
         words.append(_filled(mended))
-    if not mended.evidence.nearest:
-        words.append(
-            "The table is large: it is near the nearest one, not claimed to be it "
-            f"(at most {number(mended.evidence.gap)} of {number(mended.evidence.objective)} could be gained)."
-        )
     words += [f"{note[0].upper()}{note[1:]}." for note in mended.notes]
     return [*words, STATEMENT]
 
@@ -64,8 +54,37 @@ def _moves(mended: Mended) -> str:
     mean = number(float(np.nanmean(np.abs(mended.moved))))
     return (
         f"{mended.changed.size:,} of {count:,} published figures moved, by {mean} on average and {furthest} at most: "
-        f"the nearest table in {mended.norm.upper()} in which everything holds."
+        f"{_nearness(mended)}."
     )
+
+
+def _nearness(mended: Mended) -> str:
+    """Whether it is the nearest table, and otherwise how much nearer one could be."""
+    evidence, norm = mended.evidence, mended.norm.upper()
+    if evidence.nearest:
+        return f"the nearest table in {norm} in which everything holds"
+    share = f", {100 * evidence.relative_gap:.2g} %" if 0 < evidence.relative_gap < np.inf else ""
+    return (
+        f"near the nearest table in {norm} in which everything holds, not proved to be it: of its distance of "
+        f"{number(evidence.objective)} at most {number(evidence.gap)}{share}, could be saved"
+    )
+
+
+def _compared(mended: Mended) -> list[str]:
+    """Which sums and which other rules the published figures broke, by kind."""
+    found = []
+    if mended.sums or not mended.rules:
+        most = f", the largest by {number(abs(mended.contradictions[0].gap))}" if mended.contradictions else ""
+        found.append(
+            f"{mended.sums:,} sums of published figures were compared with them: {mended.contradicted:,} did not "
+            f"hold{most}."
+        )
+    for kind in mended.rules:
+        if worst := kind.largest(1):
+            found.append(f"{kind.name}: {kind.rows.size:,} of {kind.compared:,} did not hold, the most: {worst[0]}.")
+        elif kind.name != "nonnegative":
+            found.append(f"{kind.name}: all {kind.compared:,} held.")
+    return found
 
 
 def _filled(mended: Mended) -> str:
@@ -108,7 +127,7 @@ def moves_picture(mended: Mended) -> Picture:
 def shown(mended: Mended) -> str:
     """A card for notebooks."""
     facts = {
-        "sums that did not hold": f"{mended.contradicted:,} of {mended.sums:,}",
+        "did not hold": " ".join(_compared(mended)),
         "moved": _moves(mended),
         "filled": _filled(mended) if mended.filled.size else "",
         "carries": STATEMENT,
@@ -134,6 +153,9 @@ def page(mended: Mended) -> str:
         ]
         heads = ("figure", "along", "published", "sum of its parts", "gap")
         parts.append(f"<h2>What contradicted what, the largest first</h2>{picture(mended)}{table_of(heads, gaps)}")
+    if mended.broken:
+        rules = [(each.rule, number(each.found), f"{each.relation} {number(each.asked)}") for each in mended.broken]
+        parts.append(f"<h2>Rules that were broken</h2>{table_of(('rule', 'published', 'asked'), rules[:SHOWN])}")
     if mended.changed.size:
         rows = [
             (mended.figures.name(i), number(float(mended.published[i]) * float(mended.unit)),
@@ -167,6 +189,9 @@ def mapping(mended: Mended) -> dict[str, Any]:
         "figures": mended.n,
         "sums": mended.sums,
         "contradicted": mended.contradicted,
+        "rules": [
+            {"rule": kind.name, "compared": kind.compared, "broken": int(kind.rows.size)} for kind in mended.rules
+        ],
         "moved": int(mended.changed.size),
         "moved_most": abs(float(mended.moved[mended.changed[0]])) if mended.changed.size else 0.0,
         "filled": int(mended.filled.size),
@@ -175,6 +200,8 @@ def mapping(mended: Mended) -> dict[str, Any]:
         "norm": mended.norm,
         "step": str(mended.unit),
         "nearest": mended.evidence.nearest,
+        "distance": mended.evidence.objective,
+        "gap": mended.evidence.gap if np.isfinite(mended.evidence.gap) else None,
         "hierarchies": list(mended.hierarchies),
         "errors": mended.errors,
         "contradictions": [

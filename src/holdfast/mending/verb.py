@@ -24,6 +24,8 @@ from holdfast.mending.published import Published, argus_hierarchies, placed, rea
 NORMS = ("l2", "l1")
 #: Figures with up to so many decimals are mended in steps of the last one.
 DECIMALS = 3
+#: How many times as large as stated the error of a figure is that is marked as uncertain.
+WIDE = 3.0
 
 
 def mend(
@@ -35,7 +37,7 @@ def mend(
     value: str | None = None,
     norm: str = "l2",
     step: Number | None = None,
-    suppressed: Sequence[str] = (),
+    marks: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None = None,
 ) -> Mended:
     """Return the nearest table to published figures in which everything holds.
 
@@ -53,7 +55,8 @@ def mend(
         value: the column of the figures, where their name does not tell.
         norm: the distance, "l2" or "l1".
         step: figures become multiples of it; 1 where they are whole.
-        suppressed: marks of figures that were left out.
+        marks: what marks mean: those of a country's tables ("de", "ch", "fr", "uk", or "eu" for Eurostat), or a
+            mapping such as {"#": "suppressed", "decimal": ","}, or a list of both.
 
     Example:
         >>> import holdfast as hf
@@ -63,7 +66,7 @@ def mend(
         True
     """
     one_of("norm", norm, NORMS)
-    published = read_table(frame, value, column_of(errors), suppressed)
+    published = read_table(frame, value, column_of(errors), marks)
     figures = _figures(frame, published, domain)
     held = read_hold(hold, figures)
     unit = _step(published.figures, step)
@@ -139,8 +142,12 @@ def _mended(
     measured = np.concatenate([np.isfinite(steps), np.zeros(behind, dtype=bool)])
     start = np.concatenate([np.where(np.isfinite(steps), steps, 0), np.zeros(behind)]).astype(np.int64)
     said = _widened(said, behind)
-    exact = _exact(figures, held, said, start, measured, unit)
-    constraint = together(figures, held, exact)
+    written = published.written
+    said = replace(said, spreads=said.spreads.copy())
+    said.spreads[: figures.given][written.wide] *= WIDE**2
+    notes += [_marked(*each) for each in written.marks.items()]
+    exact = _exact(figures, held, said, start, measured, unit) | dict.fromkeys(np.flatnonzero(written.zero).tolist(), 0)
+    constraint = together(figures, held, exact, unit)
     start = guessed(figures, start, measured, nonnegative=held.nonnegative)
     spreads = np.where(said.spreads > 0, said.spreads, 1.0)
     moved = nearest(figures, constraint, start, measured, spreads, norm)
@@ -174,6 +181,14 @@ def _mended(
         errors=said.words,
         notes=(*notes, *moved.evidence.notes),
     )
+
+
+def _marked(mark: tuple[str, str], count: int) -> str:
+    """What was made of a mark."""
+    made = {"zero": "exactly zero, and stays so", "wide": "uncertain: its error counts as three times as large"}
+    made["negative"] = "below zero"
+    is_ = "figure is" if count == 1 else "figures are"
+    return f"{count:,} {is_} marked {mark[0]!r}: {made.get(mark[1], f'{mark[1]}, and filled')}"
 
 
 def _widened(said: Stated, behind: int) -> Stated:
