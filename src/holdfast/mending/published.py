@@ -195,7 +195,7 @@ def _numeric(columns: Mapping[str, npt.NDArray[Any]], marks: Mapping[str, str]) 
             found.append(name)
             continue
         some = [entry for entry in column[:: max(1, column.size // 200)].tolist() if str(entry).strip() not in marks]
-        tries = [is_number(entry) for entry in some if entry is not None]
+        tries = [is_number(entry, marks) for entry in some if entry is not None]
         if tries and sum(tries) > len(tries) / 2:
             found.append(name)
     return found

@@ -92,11 +92,11 @@ def read_marks(said: Any) -> dict[str, str]:
     return found
 
 
-def is_number(entry: Any) -> bool:
+def is_number(entry: Any, marks: Mapping[str, str]) -> bool:
     """Whether an entry is a number in some way of writing; a code with a leading zero is none."""
     if isinstance(entry, bool):
         return False
-    text = _plain(entry)
+    text = _plain(_unwrapped(str(entry).strip(), marks)[0])
     if len(text) > 1 and text[0] == "0" and text[1].isdigit():
         return False
     return any(form.fullmatch(text) for form in _FORMS.values())
