@@ -12,39 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.release.certificate.verify import verify
 from holdfast.release.records.tabulate import tabulate
-
-SPEC = """
-title: Two tables that fit
-data:
-  source: persons.csv
-  name: village
-  domain: blocks.csv
-  values: {age: [young, old], relation: [head, other], size: [1, 2, 3]}
-privacy: {unit: {column: household, max_records: 3}, rho: 2}
-table:
-  hierarchy: [street, block]
-  linked:
-    persons: {most: 3, cube: [age, relation], measure: {street: [age, relation], block: all}, shares: best}
-    households: {most: 1, rows: {relation: head}, cube: [size], measure: {street: [total], block: all}, share: 2}
-  ties:
-    - {persons: {relation: head}, households: total}
-    - {persons: total, households: {sum: size}}
-hold: [consistent, nonnegative]
-method: onto
-output: {folder: out, records: true}
-ledger: ledger.sqlite
-"""
-BLOCKS = ["A1", "A2", "B1", "B2"]
-
-
-def persons(seed=0, households=60):
-    rng = np.random.default_rng(seed)
-    rows = []
-    for number in range(households):
-        block, size = rng.choice(BLOCKS), int(rng.integers(1, 4))
-        ages = rng.choice(["young", "old"], size)
-        rows += [[f"h{number}", block, age, "other" if place else "head", size] for place, age in enumerate(ages)]
-    return rows
+from village import BLOCKS, SPEC, persons, write
 
 
 @pytest.fixture
@@ -53,11 +21,6 @@ def place(tmp_path):
     (tmp_path / "spec.yaml").write_text(SPEC)
     write(tmp_path, persons())
     return tmp_path
-
-
-def write(folder, rows):
-    with (folder / "persons.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["household", "block", "age", "relation", "size"], *rows])
 
 
 @pytest.mark.slow

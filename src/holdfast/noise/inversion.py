@@ -25,7 +25,7 @@ ROUND, MOST = 16, 240
 #: Standard errors in that of the normal part, and the margins that are tried, in its own.
 BLUR, MARGINS = 12.0, np.arange(1.0, 4.25, 0.25)
 #: Most terms of errors that are blurred.
-MOST_BLURRED = 1_000
+MOST_BLURRED = 2_000
 #: Slopes of Chernoff's limit lie between these, over the error and over the largest weight; and how near the best.
 SLOPES, CLOSE, GOLDEN = (1e-3, 1e3), 0.05, (math.sqrt(5) - 1) / 2
 #: The least probability that sums of doubles tell.
@@ -43,13 +43,16 @@ class Characteristic:
 
     Real, since laws are symmetric; None where that is too much work. `at_leaves(weights)`: weights of the leaves alone
     that have the same sum; where all of them are 0 or of one size w and none below 0, φ falls up to π/w, and other
-    signs make it smaller. `tilted(weights, t)`: log E e^{tx} or more.
+    signs make it smaller. `tilted(weights, t)`: log E e^{tx} or more. `lattice`: the noise is whole. `blur`: how many
+    times smaller than the error the normal part is that is added where that is needed.
     """
 
     of: Callable[[Floats, Floats], Floats | None]
     at_leaves: Callable[[Floats], Floats]
     tilted: Callable[[Floats, float], float]
     unit: float = 1.0
+    lattice: bool = True
+    blur: float = BLUR
 
     def times(self, unit: float) -> Characteristic:
         """The same noise counted in another unit."""
@@ -58,6 +61,8 @@ class Characteristic:
             self.at_leaves,
             lambda weights, slope: self.tilted(weights, slope * unit),
             self.unit * unit,
+            self.lattice,
+            self.blur,
         )
 
 
@@ -78,8 +83,7 @@ class Sums:
         """
         if self.error == 0 or tail < LEAST:
             return None if self.error else 0.0
-        step = _step(self._leaves)
-        if step is None:
+        if not all(law.lattice for law, _ in self.parts) or (step := _step(self._leaves)) is None:
             return None
         falls = None if same_size(self._leaves) is None else self._fallen
         return _on_steps(self._phi, falls, self._around(tail), step, tail)
@@ -88,7 +92,8 @@ class Sums:
         """The same or a little more, for all weights; None where φ is too much work."""
         if self.error == 0 or tail < LEAST:
             return None if self.error else 0.0
-        return _blurred(self._phi, self._around(tail), self.error, tail)
+        blur = self.error / min(law.blur for law, _ in self.parts)
+        return _blurred(self._phi, self._around(tail), blur, tail)
 
     def proved_reach(self, tail: float) -> float:
         """Chernoff's limit: P(x ≥ q) ≤ E e^{tx}·e^{−tq} for every t > 0. Wide; infinite where nothing is known."""
@@ -197,11 +202,11 @@ def _on_steps(
     return high * step
 
 
-def _blurred(phi: Phi, around: float, error: float, tail: float) -> float | None:
+def _blurred(phi: Phi, around: float, blur: float, tail: float) -> float | None:
     """A limit for all errors e: e + z with normal z is beyond q − p whenever e is beyond q and z above −p."""
     if not math.isfinite(around):
         return None
-    blur, base = error / BLUR, 2 * math.pi / around
+    base = 2 * math.pi / around
     count = math.ceil(math.sqrt(-2 * math.log(FAINT * tail)) / (blur * base))
     frequencies: Floats = np.asarray(base * np.arange(1, count + 1, dtype=np.float64))
     found = phi(frequencies) if count <= MOST_BLURRED else None

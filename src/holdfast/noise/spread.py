@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats, Ints
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.independent import Independent
 from holdfast.noise.inversion import Characteristic
 from holdfast.noise.reach import reach_of
@@ -36,7 +37,8 @@ class Spread:
     that these quantiles come from simulation and not from the law itself: they are then confidence limits, which lie
     outside the law's own quantile but for one time in a million. `reach(tail)`: how many of its standard errors any
     weighted sum of outputs reaches on either side at most; None where no more is known than for every law.
-    `characteristic`: characteristic functions of weighted sums, of whole noise in some unit.
+    `characteristic`: characteristic functions of weighted sums. `model`: what the errors are made of, where that is all
+    that need be known to compute their law.
     """
 
     standard_errors: Floats
@@ -45,6 +47,7 @@ class Spread:
     measured: bool = False
     reach: Callable[[float], float] | None = None
     characteristic: Characteristic | None = None
+    model: ErrorModel | None = None
 
     def times(self, unit: float) -> Spread:
         """The same errors counted in another unit."""
@@ -57,6 +60,7 @@ class Spread:
             self.measured,
             self.reach,
             None if self.characteristic is None else self.characteristic.times(unit),
+            None if self.model is None else replace(self.model, unit=self.model.unit * unit),
         )
 
 
@@ -202,6 +206,8 @@ def independent_spread(law: Independent) -> Spread:
         variance_of=lambda weights: float((weights**2 * variances).sum()),
         quantiles=law.quantiles,
         reach=reach_of(law),
+        characteristic=of_independent(law, lambda weights: weights),
+        model=ErrorModel("moved", law),
     )
 
 

@@ -46,6 +46,7 @@ from holdfast.release.pieces.drawing import Parts, drawing
 from holdfast.release.pieces.parts import Folder
 from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
+from holdfast.release.report.asked import asked
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
@@ -461,7 +462,7 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
     write_text(place / PACKAGE, data_package(certified()))
     files.append(_described(place, PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    page = report(certified(), [columns for _, columns in written], run.sizes)
+    page = report(certified(), [columns for _, columns in written], run.sizes, asked(place, certified()))
     write_text(place / REPORT, page)
     files.append(_described(place, REPORT))
     text = certified().to_json()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.independent import Independent
 from holdfast.noise.inversion import Characteristic, same_size
 from holdfast.noise.spread import Spread
@@ -141,12 +142,14 @@ def spread(problem: Problem) -> Spread | None:
         result[leaves.kept] = sums.at_leaves(leaves.moved(weights))
         return result
 
+    model = ErrorModel("given", problem.law, lambda: problem.space.rows, problem.law.variances)
     normal = None if problem.law.n <= SMALL else _normal(problem)
     if normal is None:
         characteristic = Characteristic(
             found.characteristic, at_leaves, lambda weights, t: sums.tilted(leaves.moved(weights), t)
         )
-        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles, characteristic=characteristic)
+        errors = np.sqrt(found.variances)
+        return Spread(errors, found.variance_of_sum, found.quantiles, characteristic=characteristic, model=model)
     errors = np.empty(problem.law.n)
     errors[normal.order] = np.sqrt(normal.variances())
 
@@ -159,7 +162,8 @@ def spread(problem: Problem) -> Spread | None:
         return found.characteristic(weights, frequencies)
 
     characteristic = Characteristic(of, at_leaves, lambda weights, t: t * t * variance_of(weights) / 2)
-    return Spread(errors, variance_of, found.quantiles, characteristic=characteristic)
+    model = replace(model, almost_normal=True)
+    return Spread(errors, variance_of, found.quantiles, characteristic=characteristic, model=model)
 
 
 #: Standard errors, in weights, from which on equal weights hide that Gaussian noise is whole.

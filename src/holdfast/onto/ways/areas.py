@@ -17,6 +17,7 @@ from holdfast.arrays import Array, Floats, kept
 from holdfast.domains import Hierarchy
 from holdfast.evidence import Evidence
 from holdfast.noise import Independent
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, bounded_quantiles, simulated_quantiles, simulated_spread
 from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
@@ -189,9 +190,15 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if problem.integer or not residuals.exact or not np.allclose(problem.spreads, law.variances, rtol=1e-12, atol=0.0):
         return simulated_spread(simulated_errors(problem, law, image)) if small else None
     errors: Floats = np.sqrt(residuals.variances())
+    model = ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads)
     if law.kind == "gaussian" and not law.integer:
-        return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
+        normal = replace(model, kind="normal")
+        return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p), model=normal)
+    sides = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
+    independent = of_independent(
+        law, lambda weights: image(problem, (weights * problem.spreads)[None], sides)[0] / problem.spreads
+    )
+    quantiles = bounded_quantiles(law, errors)
     if small:
         quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
-        return Spread(errors, residuals.variance_of, quantiles, True, reach_of(law))
-    return Spread(errors, residuals.variance_of, bounded_quantiles(law, errors), reach=reach_of(law))
+    return Spread(errors, residuals.variance_of, quantiles, small, reach_of(law), independent, model)

@@ -7,6 +7,7 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array
 from holdfast.noise import Independent
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.problem import Problem, Ties
 
@@ -47,4 +48,6 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
         np.sqrt(variances),
         lambda weights: float((weights**2 * variances).sum()),
         lambda p: np.where(pinned, 0, law.quantiles(p)),
+        characteristic=of_independent(law, lambda weights: np.where(pinned, 0.0, weights)),
+        model=ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads),
     )

@@ -7,11 +7,14 @@ bounds exactly, and parents equal the sum of their children up to rounding.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import special
 
 from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, simulated_spread, studied_quantiles
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
@@ -48,10 +51,13 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
         return float((error_weights(found, weights) ** 2 * variances).sum())
 
     errors = np.sqrt(error_variances(found, variances))
+    model = ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads)
     if law.kind == "gaussian" and not law.integer:
-        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+        normal = replace(model, kind="normal")
+        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=normal)
     quantiles, measured = studied_quantiles(simulated_errors(problem, law, image), law, errors)
-    return Spread(errors, variance_of, quantiles, measured, reach_of(law))
+    independent = of_independent(law, lambda weights: error_weights(found, weights))
+    return Spread(errors, variance_of, quantiles, measured, reach_of(law), independent, model)
 
 
 @kept

@@ -7,6 +7,7 @@ value and of b alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, studied_quantiles
 from holdfast.onto.problem import Problem, Ties
@@ -93,12 +95,17 @@ def spread(problem: Problem, law: Independent) -> Spread:
     """Errors P e with covariance PΣPᵀ; unbiased (SDP Cor 21). Total squared error (n−n_c)σ² (SDP Cor 14)."""
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
+    def moved(weights: Floats) -> Floats:
+        return np.asarray(_transposed(problem, weights[:, None])[:, 0])
+
     def variance_of(weights: Floats) -> float:
-        return float((_transposed(problem, weights[:, None])[:, 0] ** 2 * variances).sum())
+        return float((moved(weights) ** 2 * variances).sum())
 
     errors = np.sqrt(_output_variances(problem, variances))
+    model = ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads)
     if law.kind == "gaussian" and not law.integer:
-        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+        normal = replace(model, kind="normal")
+        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=normal)
 
     def study(size: int) -> Floats:
         stream = seeded(0)
@@ -107,7 +114,7 @@ def spread(problem: Problem, law: Independent) -> Spread:
         return np.concatenate(drawn)
 
     quantiles, measured = studied_quantiles(study, law, errors)
-    return Spread(errors, variance_of, quantiles, measured, reach_of(law))
+    return Spread(errors, variance_of, quantiles, measured, reach_of(law), of_independent(law, moved), model)
 
 
 def _transposed(problem: Problem, columns: Floats) -> Floats:

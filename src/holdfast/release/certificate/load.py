@@ -128,7 +128,7 @@ class LoadedTable:
         return self.mechanism.error_bars(self.values[: self.certificate.outputs], self._draw)
 
     @cached_property
-    def _sums(self) -> Any:
+    def sums(self) -> Any:
         """What adds up the outputs to the rows behind them, totals over categories and exact margins."""
         return sums_of(self.certificate, self.columns)
 
@@ -153,7 +153,7 @@ class LoadedTable:
             from holdfast.mechanism.published.linear import sum_intervals
 
             own = self.error_bars.interval(confidence)
-            more = sum_intervals(self.error_bars, self._sums, confidence)
+            more = sum_intervals(self.error_bars, self.sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
             more[exact] = self.values[len(own) :][exact, None]
             return np.concatenate([own, more])
@@ -231,8 +231,13 @@ class LoadedTable:
             self.error_bars,
             self._certain(chosen),
             lambda: self._study(seed),
-            own if used.size == 1 else None,
+            own if used.size == 1 and not self._by_law(confidence) else None,
         )
+
+    def _by_law(self, confidence: float) -> bool:
+        """Whether a figure's own interval is computed like that of a sum: it is not the one on file."""
+        spread = self.error_bars.spread
+        return confidence != self.certificate.interval.confidence and spread is not None and spread.model is not None
 
     def _certain(self, weights: Floats) -> tuple[float, float]:
         """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
@@ -254,7 +259,7 @@ class LoadedTable:
     def _of_outputs(self, weights: Floats) -> Floats:
         """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""
         outputs = self.certificate.outputs
-        return np.asarray(weights[:outputs] + self._sums.T @ weights[outputs:])
+        return np.asarray(weights[:outputs] + self.sums.T @ weights[outputs:])
 
     def _study(self, seed: int) -> Floats | None:
         """Simulated errors, kept; None where the table has too many figures."""
@@ -296,9 +301,9 @@ class LoadedRelease:
     @cached_property
     def tables(self) -> Mapping[str, LoadedTable]:
         """The tables by name, read from the folder when first asked for."""
-        return {table.name: self._read(table) for table in self.certificate.tables}
+        return {table.name: self.read(table) for table in self.certificate.tables}
 
-    def _read(self, table: TableCertificate) -> LoadedTable:
+    def read(self, table: TableCertificate) -> LoadedTable:
         if table.runs:
             return self._in_runs(table)
         noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)

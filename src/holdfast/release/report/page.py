@@ -30,16 +30,19 @@ from holdfast.release.report.figures import FEW, figures
 from holdfast.release.table.wording import HOW, ways_in_words
 
 REPORT = "report.html"
+#: The parts of the script, in an order in which each needs only those before it.
+SCRIPTS = ("law.js", "noise.js", "table.js", "ask.js", "report.js")
 
 
 def report(
     certificate: Certificate,
     tables: Sequence[Mapping[str, npt.NDArray[Any]]],
     sizes: Sequence[Sizes | None],
+    data: str,
 ) -> str:
     """Return the page.
 
-    `tables` hold the columns of the released files, and `sizes` how errors depend on sizes.
+    `tables` hold the columns of the released files, `sizes` how errors depend on sizes, `data` what answers questions.
     """
     shown = []
     for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
@@ -48,7 +51,7 @@ def report(
         example = {lowest: next((str(name) for name in columns[lowest].tolist() if name is not None), "")}
         about = {"example": example, "few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
         shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
-    style, script = _text("report.css"), _text("report.js")
+    style, script = _text("report.css"), "\n".join(map(_text, SCRIPTS))
     return _page().render(
         certificate=certificate,
         tables=shown,
@@ -67,6 +70,7 @@ def report(
         svg=lambda picture: Markup(str(picture)),
         style=Markup(style),
         script=Markup(script),
+        data=Markup(data),
         policy=(
             f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
             "form-action 'none'"

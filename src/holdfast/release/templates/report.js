@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const collator = new Intl.Collator(undefined, { numeric: true });
   const amount = (text) => parseFloat(text.replace(/,/g, "").replace("\u2212", "-"));

@@ -13,6 +13,7 @@ from scipy import special
 
 from holdfast.arrays import Floats, kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees.normal.residuals import Residuals
@@ -49,4 +50,5 @@ def spread(problem: Problem) -> Spread:
     residuals = _residuals(problem)
     assert residuals is not None
     errors: Floats = np.sqrt(residuals.variances())
-    return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
+    model = ErrorModel("normal", problem.law, lambda: problem.space.rows, problem.law.variances)
+    return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p), model=model)

@@ -19,6 +19,7 @@ from holdfast.constraints import NullSpace
 from holdfast.constraints.system.null_space import for_alike
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.draws.normals import make_normals
+from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.workers import in_threads
@@ -98,7 +99,8 @@ def spread(problem: Problem) -> Spread:
             return float(((weights @ root) ** 2).sum())
 
     errors = np.sqrt(np.maximum(variances, 0.0))
-    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+    model = ErrorModel("normal", problem.law, lambda: problem.space.rows, problem.law.variances)
+    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=model)
 
 
 def _conditional_variances(problem: Problem) -> Floats:

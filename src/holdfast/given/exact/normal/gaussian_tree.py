@@ -10,6 +10,7 @@ from scipy import special
 
 from holdfast.arrays import kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees.normal.passes import NormalPasses
@@ -60,6 +61,10 @@ def spread(problem: Problem) -> Spread:
     assert passes is not None
     errors = np.empty(problem.law.n)
     errors[passes.order] = np.sqrt(passes.variances())
+    model = ErrorModel("normal", problem.law, lambda: problem.space.rows, problem.law.variances)
     return Spread(
-        errors, lambda weights: passes.variance_of(weights[passes.order]), lambda p: errors * special.ndtri(p)
+        errors,
+        lambda weights: passes.variance_of(weights[passes.order]),
+        lambda p: errors * special.ndtri(p),
+        model=model,
     )

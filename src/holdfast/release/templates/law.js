@@ -1,0 +1,139 @@
+"use strict";
+/* How far the error of a weighted sum reaches: the steps of holdfast's noise/inversion.py, in doubles. */
+const reaches = (() => {
+  const SHARE = 1e-3, FAINT = 1e-4, ROUND = 16, MOST = 240, LEAST = 1e-8, NEAR = 1e-9;
+  const BLUR = 60, MOST_BLURRED = 2000, SLOPES = [1e-3, 1e3], CLOSE = 0.05, GOLDEN = (Math.sqrt(5) - 1) / 2;
+  const MARGINS = Array.from({ length: 13 }, (_, k) => 1 + k / 4);
+
+  /* P(normal > z), by its series near 0 and its continued fraction beyond. */
+  const above = (z) => {
+    if (z < 0) return 1 - above(-z);
+    const density = Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI);
+    if (z < 2.5) {
+      let [term, sum] = [z, z];
+      for (let n = 3; term > 1e-18 * sum; n += 2) sum += term *= z * z / n;
+      return 0.5 - density * sum;
+    }
+    let fraction = 0;
+    for (let n = 120; n > 0; n -= 1) fraction = n / (z + fraction);
+    return density / (z + fraction);
+  };
+  const normal = (tail) => {
+    let [low, high] = [0, 40];
+    for (let n = 0; n < 100; n += 1) {
+      const middle = (low + high) / 2;
+      if (above(middle) > tail) low = middle; else high = middle;
+    }
+    return (low + high) / 2;
+  };
+
+  /* The mean of e^{ixu} of a noise u, which is real, and at least log E e^{tu}. */
+  const wave = (law, k) => {
+    const size = law.parameter[k], variance = law.variance[k];
+    if (!law.gaussian) return law.integer ? (x) => 1 / (1 + 2 * variance * Math.sin(x / 2) ** 2) : (x) => 1 / (1 + variance * x * x / 2);
+    if (!law.integer) return (x) => Math.exp(-size * x * x / 2);
+    const places = [-4, -3, -2, -1, 0, 1, 2, 3, 4];
+    const sum = size > 0.16
+      ? (x) => places.reduce((found, m) => found + Math.exp(-size * (x + 2 * Math.PI * m) ** 2 / 2), 0)
+      : (x) => places.reduce((found, m) => found + Math.exp(-m * m / (2 * size)) * Math.cos(m * x), 0);
+    const whole = sum(0), turn = 2 * Math.PI;
+    if (size > 4) return (x) => Math.exp(-size * (x - turn * Math.round(x / turn)) ** 2 / 2);
+    return (x) => sum(x - turn * Math.round(x / turn)) / whole;
+  };
+  const tilted = (law, k, t) => {
+    if (law.gaussian) return law.parameter[k] * t * t / 2;
+    const rest = 1 - law.variance[k] * (law.integer ? Math.cosh(Math.min(Math.abs(t), 700)) - 1 : t * t / 2);
+    return rest > 0 ? -Math.log(rest) : Infinity;
+  };
+
+  const sizes = (weights) => [...new Set(weights.filter(Boolean).map(Math.abs))].sort((a, b) => a - b);
+  const same = (weights) => {
+    const found = sizes(weights);
+    return found.length > 0 && found[found.length - 1] - found[0] <= NEAR * found[0];
+  };
+  const stepOf = (weights) => {
+    const found = sizes(weights);
+    return found.every((each) => Math.abs(each / found[0] - Math.round(each / found[0])) <= NEAR) ? found[0] : null;
+  };
+
+  /* Chernoff's limit at the best slope, by golden section. */
+  const proved = (sum, tail) => {
+    const ends = [sum.error, Math.max(...sizes(sum.leaves))];
+    let low = Math.log(SLOPES[0] / Math.max(...ends)), high = Math.log(SLOPES[1] / Math.min(...ends));
+    const limit = (place) => (sum.tilted(Math.exp(place)) - Math.log(tail)) / Math.exp(place);
+    const inner = [high - (high - low) * GOLDEN, low + (high - low) * GOLDEN], limits = inner.map(limit);
+    let best = Math.min(...limits);
+    while (high - low > CLOSE) {
+      if (limits[0] <= limits[1]) {
+        [high, inner[1], limits[1]] = [inner[1], inner[0], limits[0]];
+        inner[0] = high - (high - low) * GOLDEN;
+        limits[0] = limit(inner[0]);
+      } else {
+        [low, inner[0], limits[0]] = [inner[0], inner[1], limits[1]];
+        inner[1] = low + (high - low) * GOLDEN;
+        limits[1] = limit(inner[1]);
+      }
+      best = Math.min(best, ...limits);
+    }
+    return best;
+  };
+
+  /* The least multiple of a step that the error of a sum keeps but for 2·tail of the time; null: too much work. */
+  const onSteps = (sum, around, step, tail) => {
+    const half = Math.ceil(around / step / 2), size = 2 * half + 1, base = 2 * Math.PI / (size * step);
+    let falls = same(sum.leaves);
+    if (!Number.isFinite(around) || (!falls && half > MOST)) return null;
+    const terms = [];
+    while (terms.length < half) {
+      if (falls && terms.length && Math.abs(terms[terms.length - 1]) < FAINT * tail) {
+        if (sum.fallen(base * terms.length) < FAINT * tail) break;
+        falls = false;
+      }
+      if (terms.length >= MOST) return null;
+      const last = Math.min(terms.length + ROUND, half);
+      for (let k = terms.length + 1; k <= last; k += 1) terms.push(sum.phi(base * k));
+    }
+    const turns = terms.map((_, k) => (k + 1) * (Math.PI / size)), shares = terms.map((each, k) => each / Math.sin(turns[k]));
+    const within = (places) => {
+      const odd = 2 * places + 1;
+      return (odd + 2 * shares.reduce((found, each, k) => found + each * Math.sin(odd * turns[k]), 0)) / size;
+    };
+    let [low, high] = [-1, half];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (1 - within(middle) <= (2 - 2 * SHARE) * tail) high = middle; else low = middle;
+    }
+    return high * step;
+  };
+
+  /* A limit for all errors, with a normal part added; null: too much work. */
+  const blurred = (sum, around, tail) => {
+    const blur = sum.error / BLUR, base = 2 * Math.PI / around;
+    const count = Math.ceil(Math.sqrt(-2 * Math.log(FAINT * tail)) / (blur * base));
+    if (!Number.isFinite(around) || count > MOST_BLURRED) return null;
+    const terms = Array.from({ length: count }, (_, k) => {
+      const x = base * (k + 1);
+      return [x, sum.phi(x) * Math.exp(-((x * blur) ** 2) / 2) / x];
+    });
+    const beyond = (q) => 1 - (2 * q + 4 * terms.reduce((found, [x, each]) => found + each * Math.sin(x * q), 0)) / around;
+    return Math.min(...MARGINS.map((margin) => {
+      const allowed = (2 - SHARE) * tail * above(-margin);
+      let [low, high] = [0, around / 2];
+      for (let n = 0; n < 60 && high - low > 1e-14 * around; n += 1) {
+        const middle = (low + high) / 2;
+        if (beyond(middle) > allowed) low = middle; else high = middle;
+      }
+      return margin * blur + (low + high) / 2;
+    }));
+  };
+
+  /* `sum`: its standard error, weights of leaves, φ, the largest φ from a frequency on, and log E e^{tx} or more. */
+  const least = (sum, tail) => {
+    if (!sum.error) return 0;
+    const step = tail < LEAST || !sum.lattice ? null : stepOf(sum.leaves);
+    return step === null ? null : onSteps(sum, sum.around(tail), step, tail);
+  };
+  const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(tail), tail));
+  const around = (sum) => (tail) => proved(sum, tail) + proved(sum, SHARE * tail / 2);
+  return { above, normal, wave, tilted, least, wide, around, same };
+})();

@@ -1,0 +1,280 @@
+/* Weighted sums of the noise of a table: what its page says of the law, made into what `reaches` asks for. */
+const noiseOf = (() => {
+  const dot = (a, b) => {
+    let found = 0;
+    for (let i = 0; i < a.length; i += 1) found += a[i] * b[i];
+    return found;
+  };
+
+  /* Weights of the noise itself: what least squares onto the rows makes of weights on the figures. Conjugate gradients. */
+  const moved = (law, weights) => {
+    const { start, at, sign } = law.rows, rows = start.length - 1, spread = law.spread;
+    const across = (x) => {
+      const found = new Float64Array(rows);
+      for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) found[r] += sign[j] * x[at[j]];
+      return found;
+    };
+    const back = (y) => {
+      const found = new Float64Array(weights.length);
+      for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) found[at[j]] += sign[j] * y[r];
+      return found;
+    };
+    const spreads = (x) => x.map((each, i) => each * spread[i]);
+    const diagonal = new Float64Array(rows);
+    for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) diagonal[r] += sign[j] ** 2 * spread[at[j]];
+    const found = new Float64Array(rows);
+    let rest = across(spreads(weights)), size = 0;
+    let scaled = rest.map((each, r) => each / diagonal[r]), way = scaled.slice(), length = dot(rest, scaled);
+    const enough = 1e-30 * length;
+    for (let n = 0; n < 4000 && length > enough; n += 1) {
+      const image = across(spreads(back(way)));
+      size = length / dot(way, image);
+      for (let r = 0; r < rows; r += 1) { found[r] += size * way[r]; rest[r] -= size * image[r]; }
+      scaled = rest.map((each, r) => each / diagonal[r]);
+      const next = dot(rest, scaled);
+      way = way.map((each, r) => scaled[r] + next / length * each);
+      length = next;
+    }
+    const taken = back(found);
+    return weights.map((each, i) => each - taken[i]);
+  };
+
+  /* Independent noise: alike weights of one law together, to 12 digits. */
+  const independent = (law, weights) => {
+    const u = law.rows ? moved(law, weights) : weights, unit = law.unit;
+    const most = u.reduce((found, each) => Math.max(found, Math.abs(each)), 0), groups = new Map();
+    for (let i = 0; i < u.length; i += 1) {
+      const share = Math.round(Math.abs(u[i]) / most * 1e12);
+      if (!share) continue;
+      const key = share * law.parameter.length + law.which[i];
+      const group = groups.get(key);
+      if (group) group[2] += 1; else groups.set(key, [law.which[i], share / 1e12 * most * unit, 1]);
+    }
+    const parts = [...groups.values()];
+    const error = Math.sqrt(parts.reduce((found, [k, size, times]) => found + times * size * size * law.variance[k], 0));
+    const phi = (x) => {
+      let found = 1;
+      for (const [k, size, times] of parts) {
+        const one = law.waves[k](x * size);
+        found *= times === 1 ? one : one ** times;
+        if (found < 1e-300) break;
+      }
+      return found;
+    };
+    const sum = {
+      error, phi, fallen: phi, lattice: law.integer, leaves: parts.map((each) => each[1]),
+      tilted: (t) => parts.reduce((found, [k, size, times]) => found + times * reaches.tilted(law, k, t * size), 0),
+    };
+    sum.around = reaches.around(sum);
+    return sum;
+  };
+
+  /* --- whole noise given that a tree adds up: messages from the leaves on, each on a circle of its own */
+
+  const fft = (re, im) => {
+    const size = re.length;
+    for (let i = 1, j = 0; i < size; i += 1) {
+      let bit = size >> 1;
+      for (; j & bit; bit >>= 1) j ^= bit;
+      j ^= bit;
+      if (i < j) { [re[i], re[j]] = [re[j], re[i]]; [im[i], im[j]] = [im[j], im[i]]; }
+    }
+    for (let half = 1; half < size; half *= 2) {
+      for (let k = 0; k < half; k += 1) {
+        const cos = Math.cos(Math.PI * k / half), sin = Math.sin(Math.PI * k / half);
+        for (let i = k; i < size; i += 2 * half) {
+          const j = i + half, a = re[j] * cos - im[j] * sin, b = re[j] * sin + im[j] * cos;
+          re[j] = re[i] - a; im[j] = im[i] - b; re[i] += a; im[i] += b;
+        }
+      }
+    }
+  };
+
+  const tree = (law) => {
+    const count = law.which.length + law.tops, children = Array.from({ length: count }, () => []);
+    const exact = new Uint8Array(count), parent = new Int32Array(count).fill(-1);
+    const { start, at, sign } = law.rows;
+    let top = law.which.length;
+    for (let r = 0; r + 1 < start.length; r += 1) {
+      const some = Array.from(at.slice(start[r], start[r + 1]));
+      if (some.length === 1) { exact[some[0]] = 1; continue; }
+      const signs = some.map((_, j) => sign[start[r] + j]), owner = signs.some((each) => each < 0) ? signs.indexOf(1) : -1;
+      const above = owner < 0 ? top++ : some[owner];
+      if (owner < 0) exact[above] = 1;
+      some.forEach((child, j) => { if (j !== owner) { children[above].push(child); parent[child] = above; } });
+    }
+    const order = [];
+    for (let v = 0; v < count; v += 1) if (parent[v] < 0) order.push(v);
+    for (let i = 0; i < order.length; i += 1) order.push(...children[order[i]]);
+    const measured = (v) => v < law.which.length && law.variance[law.which[v]] !== null;
+    const spread = new Float64Array(count), widest = new Float64Array(count), own = new Float64Array(count), length = new Int32Array(count);
+    for (const v of order.slice().reverse()) {
+      const variance = measured(v) ? law.variance[law.which[v]] : Infinity;
+      const tail = measured(v) ? (law.gaussian ? 9 * Math.sqrt(variance) + 2 : 26 * Math.sqrt(variance) + 4) : Infinity;
+      let [below, far] = [0, 0];
+      for (const c of children[v]) { below += spread[c]; far = Math.max(far, widest[c]); }
+      const sums = children[v].length ? 9 * Math.sqrt(below) + far + 2 : Infinity;
+      own[v] = exact[v] ? 0 : Math.ceil(Math.min(tail, sums));
+      if (children[v].length) length[v] = 2 ** Math.ceil(Math.log2(Math.max(16, own[v] + sums + 1, 2 * own[v] + 1)));
+      spread[v] = exact[v] ? 0 : Math.min(variance, children[v].length ? below : Infinity);
+      widest[v] = exact[v] ? 0 : own[v];
+    }
+    const logs = law.parameter.map((each) => (each === null ? null : law.gaussian ? (t) => -t * t / (2 * each) : (t) => -Math.abs(t) / each));
+    const weight = (v, t) => (exact[v] ? Number(t === 0) : measured(v) ? Math.exp(logs[law.which[v]](t)) : 1);
+    const plain = new Map();
+    /* What a child multiplies the sum with at angle k of its parent's circle; `slope`: of its total, `x`: the frequency. */
+    const spectrum = (v, size, below, x, slope) => {
+      if (!children[v].length) {
+        const found = new Float64Array(size), one = exact[v] ? () => 1 : law.waves[law.which[v]];
+        for (let k = 0; k <= size / 2; k += 1) found[k] = one(2 * Math.PI * k / size + x * slope);
+        for (let k = size / 2 + 1; k < size; k += 1) found[k] = one(2 * Math.PI * (k - size) / size + x * slope);
+        return found;
+      }
+      const re = new Float64Array(size), im = new Float64Array(size), n = below[0].length;
+      for (let t = -own[v]; t <= own[v]; t += 1) {
+        const from = (t + n) % n, to = ((t % size) + size) % size, w = weight(v, t), [cos, sin] = [Math.cos(x * slope * t), Math.sin(x * slope * t)];
+        const a = below[0][from] * w, b = below[1][from] * w;
+        re[to] += a * cos - b * sin;
+        im[to] += a * sin + b * cos;
+      }
+      fft(re, im);
+      return re;
+    };
+    const normed = (re, im) => {
+      const size = re.length;
+      for (let k = 0; k < size; k += 1) { re[k] /= size; im[k] /= -size; } /* back along the circle */
+      return [re, im];
+    };
+    const sums = (v, parts) => {
+      const re = new Float64Array(length[v]).fill(1), im = new Float64Array(length[v]);
+      for (const [values, times] of parts) for (let k = 0; k < re.length; k += 1) re[k] *= times === 1 ? values[k] : values[k] ** times;
+      fft(re, im);
+      return normed(re, im);
+    };
+    const kinds = (v, slopes) => {
+      const found = new Map();
+      for (const c of children[v]) {
+        const key = children[c].length ? `n${c}` : `${exact[c] ? "x" : law.which[c]}/${slopes ? slopes[c] : 0}`;
+        const known = found.get(key);
+        if (known) known[1] += 1; else found.set(key, [c, 1]);
+      }
+      return [...found.values()];
+    };
+    const flat = (v) => {
+      if (!plain.has(v)) plain.set(v, sums(v, kinds(v, null).map(([c, times]) => [flatSpectrum(c, length[v]), times])));
+      return plain.get(v);
+    };
+    const spectra = new Map();
+    const flatSpectrum = (v, size) => {
+      const key = children[v].length ? `n${v}` : `${exact[v] ? "x" : law.which[v]}/${size}`;
+      if (!spectra.has(key)) {
+        const made = spectrum(v, size, children[v].length ? flat(v) : null, 0, 0);
+        const top = made[0];
+        if (children[v].length) for (let k = 0; k < size; k += 1) made[k] /= top;
+        spectra.set(key, made);
+      }
+      return spectra.get(key);
+    };
+    for (const v of order.slice().reverse()) if (children[v].length) flat(v); /* no deep recursion */
+
+    const leavesOf = (weights) => {
+      const found = new Float64Array(count);
+      for (const v of order) {
+        found[v] = (v < weights.length ? weights[v] : 0) + (parent[v] < 0 ? 0 : found[parent[v]]);
+        if (exact[v]) found[v] = 0;
+      }
+      return found.map((each, v) => (children[v].length ? 0 : each));
+    };
+
+    /* E e^{ixs} of s = Σ weights·noise. What all below a node have in common goes to its own total. */
+    const prepared = (weights) => {
+      const slope = new Float64Array(count), common = new Float64Array(count), bends = new Uint8Array(count);
+      for (const v of order.slice().reverse()) {
+        slope[v] = v < weights.length ? weights[v] : 0;
+        if (!children[v].length) continue;
+        const all = children[v].map((c) => slope[c]).sort((a, b) => a - b);
+        common[v] = all[all.length >> 1];
+        slope[v] += common[v];
+        bends[v] = Number(all[0] !== all[all.length - 1] || children[v].some((c) => bends[c]));
+      }
+      const rest = new Float64Array(count);
+      for (const v of order) if (parent[v] >= 0) rest[v] = slope[v] - common[parent[v]];
+      const bent = order.filter((v) => bends[v]).reverse();
+      const groups = new Map(bent.map((v) => [v, kinds(v, rest)]));
+      const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
+      return (x) => {
+        const known = new Map(), below = (v) => known.get(v) ?? flat(v);
+        for (const v of bent) {
+          known.set(v, sums(v, groups.get(v).map(([c, times]) => {
+            if (!bends[c] && !rest[c]) return [flatSpectrum(c, length[v]), times];
+            const inner = children[c].length > 0, made = spectrum(c, length[v], inner ? below(c) : null, x, rest[c]);
+            if (inner) { const top = norm(c); for (let k = 0; k < made.length; k += 1) made[k] /= top; }
+            return [made, times];
+          })));
+        }
+        let found = 1;
+        for (const v of tops) {
+          if (!children[v].length) { if (!exact[v]) found *= law.waves[law.which[v]](x * slope[v]); continue; }
+          const here = below(v), there = flat(v), n = length[v];
+          let [re, whole] = [0, 0];
+          for (let t = -own[v]; t <= own[v]; t += 1) {
+            const from = (t + n) % n, w = weight(v, t);
+            re += w * (here[0][from] * Math.cos(x * slope[v] * t) - here[1][from] * Math.sin(x * slope[v] * t));
+            whole += w * there[0][from];
+          }
+          found *= re / whole;
+        }
+        return found;
+      };
+    };
+    const norms = new Map();
+    const norm = (v) => {
+      if (!norms.has(v)) {
+        let found = 0;
+        for (let t = -own[v]; t <= own[v]; t += 1) found += weight(v, t) * flat(v)[0][(t + length[v]) % length[v]];
+        norms.set(v, found);
+      }
+      return norms.get(v);
+    };
+
+    /* The variance: (1 − φ)·2/x² at some small frequencies, and where it goes as they vanish. */
+    const varianceOf = (phi, rough) => {
+      const first = 0.045 / Math.sqrt(rough), table = [];
+      for (let k = 0; k < 6; k += 1) {
+        const x = first * (k + 1), row = [2 * (1 - phi(x)) / (x * x)];
+        for (let j = 1; j <= k; j += 1) {
+          const [near, far] = [(first * (k - j + 1)) ** 2, x * x];
+          row[j] = (far * table[k - 1][j - 1] - near * row[j - 1]) / (far - near);
+        }
+        table.push(row);
+      }
+      return table[5][5];
+    };
+    return (weights) => {
+      const leaves = Array.from(leavesOf(weights)), phi = prepared(weights);
+      if (leaves.every((each) => each === 0)) return { error: 0 };
+      const most = Math.max(...leaves.map(Math.abs));
+      let rough = 0;
+      for (const v of order) if (!children[v].length && leaves[v] && !exact[v]) rough += leaves[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
+      let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */
+      for (let n = 0; n < 3 && rough > 1.5 * variance && variance > 0; n += 1) { rough = variance; variance = varianceOf(phi, rough); }
+      const signs = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
+      let sizes = null;
+      const fallen = (x) => (signs ? (sizes ??= prepared(leaves.map(Math.abs)))(x) : phi(x));
+      const error = Math.sqrt(Math.max(variance, 0));
+      return { error, phi, fallen, lattice: true, leaves, around: () => 30 * error + 2 * most };
+    };
+  };
+
+  /* What the page says, made ready: sums by weights on the outputs. Null: nobody can tell without simulating. */
+  return (law) => {
+    if (!law) return () => null;
+    law.waves = law.parameter.map((each, k) => (each === null ? null : reaches.wave(law, k)));
+    if (law.rows) law.spread = Float64Array.from(law.which, (k) => law.spreads[k]);
+    if (law.kind === "given") {
+      let made = null;
+      return (weights) => (made ??= tree(law))(weights);
+    }
+    return (weights) => ({ ...independent(law, weights), normal: law.kind === "normal" });
+  };
+})();

@@ -1,0 +1,188 @@
+/* A table on the page: what names mean, and what is known of a sum of true figures. As in holdfast's certificate room. */
+const tables = (() => {
+  const unrun = (runs) => {
+    const found = [];
+    let last = 0;
+    for (let i = 0; i < runs.length; i += 2) for (let k = 0; k < runs[i + 1]; k += 1) found.push(last += runs[i]);
+    return found;
+  };
+  const numbers = (told) => {
+    if (Array.isArray(told)) return Float64Array.from(told);
+    if (typeof told !== "string") return "all" in told ? new Float64Array(told.n).fill(Number(told.all)) : Float64Array.from(unrun(told.runs));
+    const bytes = Uint8Array.from(atob(told.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0)), view = new DataView(bytes.buffer);
+    return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+  };
+  const sparse = (told) => {
+    if (!told) return null;
+    const start = [0];
+    for (const size of unrun(told.sizes)) start.push(start[start.length - 1] + size);
+    return { start, at: Int32Array.from(unrun(told.at)), sign: numbers(told.sign) };
+  };
+  const LABEL = "_label", NEAR = 1e-6;
+  const refuse = (words) => { throw new Error(words); };
+  const quoted = (each) => `“${each}”`;
+
+  const read = (told) => {
+    const table = { ...told };
+    if (!told.held) return table;
+    table.texts = {}; table.codes = {};
+    for (const [name, column] of Object.entries(told.names)) {
+      table.texts[name] = column.texts;
+      table.codes[name] = Int32Array.from(unrun(column.codes));
+    }
+    for (const name of ["value", "low", "high"]) table[name] = numbers(told[name]);
+    if (told.known === "nothing") return table;
+    for (const name of ["centre", "least", "most"]) table[name] = numbers(told[name]);
+    table.sums = sparse(told.sums);
+    if (told.tree) {
+      const parents = unrun(told.tree.parents), order = [], below = parents.map(() => []);
+      parents.forEach((parent, v) => (parent < 0 ? order : below[parent]).push(v));
+      for (let i = 0; i < order.length; i += 1) order.push(...below[order[i]]);
+      table.tree = { parents, order, below, by: told.tree.by };
+    }
+    if (told.law) {
+      const law = table.law = { ...told.law, which: Int32Array.from(unrun(told.law.which)), rows: sparse(told.law.rows) };
+      law.tops = 0;
+      for (let r = 0; law.rows && r + 1 < law.rows.start.length; r += 1) {
+        const signs = law.rows.sign.slice(law.rows.start[r], law.rows.start[r + 1]);
+        if (signs.length > 1 && signs.every((each) => each > 0)) law.tops += 1;
+      }
+    }
+    table.noise = noiseOf(table.law);
+    return table;
+  };
+
+  /* --- what names mean */
+
+  const toldBy = (table, axes) => {
+    const size = new Map(table.recoded.map(([name, , groups]) => [name, groups]));
+    const own = new Map(table.recoded.map(([name, axis]) => [name, axis]));
+    const coarser = table.recoded.filter(([name, axis]) => axes.some(
+      (kept) => kept === axis || (own.get(kept) === axis && size.get(kept) >= size.get(name))));
+    return new Set([...axes, ...coarser.map((each) => each[0])]);
+  };
+  const linkedTable = (table, where) => {
+    if (!table.linked.length) return null;
+    if (typeof where.table === "string") return where.table;
+    const asked = Object.keys(where).filter((name) => name !== "table" && !table.places.includes(name));
+    const meant = table.linked.filter(([, axes]) => asked.every((name) => axes.includes(name)));
+    if (meant.length !== 1) refuse(`say which table is meant: ${table.linked.map(([name]) => quoted(name)).join(" or ")}`);
+    return meant[0][0];
+  };
+  const levelNamed = (table, named, of) => {
+    const deep = table.places.reduce((found, place, d) => (named.includes(place) ? d + 1 : found), 0);
+    const wanted = named.filter((name) => !table.places.includes(name) && !(table.linked.length && name === "table"));
+    const holding = table.margins.map((margin, i) => ({ margin, i })).filter(({ margin }) => {
+      const told = toldBy(table, margin.axes);
+      return (of === null || margin.table === of) && margin.places >= deep && wanted.every((name) => told.has(name));
+    });
+    if (!holding.length) refuse(`no level has all of ${named.map(quoted).join(", ")}`);
+    const key = ({ margin }) => [margin.places, margin.axes.length, Number(!wanted.every((name) => margin.axes.includes(name)))];
+    const less = (a, b) => { const [x, y] = [key(a), key(b)], k = x.findIndex((each, j) => each !== y[j]); return k >= 0 && x[k] < y[k]; };
+    return table.levels[holding.reduce((best, each) => (less(each, best) ? each : best)).i];
+  };
+  const rowsWhere = (table, where) => {
+    const chosen = new Uint8Array(table.rows).fill(1), named = {};
+    for (const [column, wanted] of Object.entries(where)) {
+      if (column === "level" || !Object.hasOwn(table.codes, column)) refuse(`there is no column ${quoted(column)}`);
+      const values = Array.isArray(wanted) ? wanted.map(String) : [String(wanted)], texts = table.texts[column];
+      const codes = new Set(values.map((value) => {
+        const code = texts.indexOf(value);
+        return code < 0 ? refuse(`${quoted(column)} has no value ${quoted(value)}`) : code;
+      }));
+      const found = table.codes[column];
+      for (let i = 0; i < found.length; i += 1) if (!codes.has(found[i])) chosen[i] = 0;
+      const plain = table.labels.find((name) => name + LABEL === column) ?? column;
+      named[plain] = wanted;
+    }
+    const level = table.texts.level.indexOf(levelNamed(table, Object.keys(named), linkedTable(table, named)));
+    table.codes.level.forEach((code, i) => { if (code !== level) chosen[i] = 0; });
+    if (table.rows > table.outputs && table.places.length) { /* a total over categories stands for them */
+      const categories = table.columns.filter((name) => !table.places.includes(name));
+      const asked = categories.some((name) => name in named);
+      for (let i = 0; i < table.rows; i += 1) {
+        const behind = i >= table.outputs;
+        if (behind === asked || (behind && categories.some((name) => table.codes[name][i] >= 0))) chosen[i] = 0;
+      }
+    }
+    if (!chosen.includes(1)) refuse("no row has these names together");
+    return Float64Array.from(chosen);
+  };
+
+  /* --- what is known of a sum of true figures with these weights */
+
+  const times = (a, b) => {
+    let found = 0;
+    for (let i = 0; i < a.length; i += 1) if (a[i]) found += a[i] * b[i];
+    return found;
+  };
+  const limits = (table, weights) => {
+    let [low, high] = [0, 0];
+    for (let i = 0; i < weights.length; i += 1) {
+      if (!weights[i]) continue;
+      const [a, b] = [weights[i] * table.least[i], weights[i] * table.most[i]];
+      low += Math.min(a, b);
+      high += Math.max(a, b);
+    }
+    return [low, high];
+  };
+  const certain = (table, weights) => {
+    const found = limits(table, weights);
+    if (!table.tree) return found;
+    const { parents, order, below, by } = table.tree, leaves = Float64Array.from(weights);
+    for (const v of order) {
+      if (parents[v] >= 0) for (let k = 0; k < by; k += 1) leaves[v * by + k] += leaves[parents[v] * by + k];
+    }
+    below.forEach((some, v) => { if (some.length) leaves.fill(0, v * by, (v + 1) * by); });
+    const other = limits(table, leaves);
+    return [Math.max(found[0], other[0]), Math.min(found[1], other[1])];
+  };
+  const ofOutputs = (table, weights) => {
+    const found = weights.slice(0, table.outputs);
+    for (let r = 0; table.sums && r + 1 < table.sums.start.length; r += 1) {
+      const weight = weights[table.outputs + r];
+      if (weight) for (let j = table.sums.start[r]; j < table.sums.start[r + 1]; j += 1) found[table.sums.at[j]] += weight * table.sums.sign[j];
+    }
+    return found;
+  };
+  const within = (ends, limit) => ends.map((end) => Math.min(Math.max(end, limit[0]), limit[1]));
+  const wholeEnds = ([low, high]) => {
+    const inner = Number.isFinite(low) ? Math.ceil(low - NEAR) : low, outer = Number.isFinite(high) ? Math.floor(high + NEAR) : high;
+    return inner <= outer ? [inner, outer] : [Math.floor(low), Math.ceil(high)];
+  };
+
+  const known = (table, asked) => {
+    const weights = ofOutputs(table, asked), used = [];
+    asked.forEach((each, i) => { if (each) used.push(i); });
+    const sum = { table, asked, weights, value: times(asked, table.value), certain: certain(table, weights), alone: used.length === 1 ? used[0] : null };
+    if (table.known === "simulation") refuse("Errors of these figures are known from simulation alone: ask Python, hf.load(…).table().estimate(…).");
+    sum.noise = table.noise(weights);
+    sum.error = sum.noise ? sum.noise.error : null;
+    sum.centre = times(weights, table.centre);
+    sum.sure = !sum.noise || sum.certain[0] === sum.certain[1];
+    return sum;
+  };
+  const far = (noise, tail) => {
+    if (noise.normal) return noise.error * reaches.normal(tail);
+    const found = reaches.least(noise, tail) ?? reaches.wide(noise, tail);
+    return found === null ? refuse("So rare an error cannot be computed here: ask Python, hf.load(…).table().estimate(…).") : found;
+  };
+  const interval = (sum, confidence) => {
+    const { table, asked, alone } = sum;
+    if (alone !== null && confidence === table.confidence) {
+      return [asked[alone] * table.low[alone], asked[alone] * table.high[alone]].sort((a, b) => a - b);
+    }
+    if (sum.sure) return sum.certain;
+    const reach = far(sum.noise, (1 - confidence) / 2), ends = within([sum.centre - reach, sum.centre + reach], sum.certain);
+    return sum.weights.some((each) => each % 1) ? ends : wholeEnds(ends);
+  };
+  const told = (value, error, [low, high], confidence) => ({ value, low, high, standard_error: error, confidence });
+
+  const weightsOf = (table, asked) => (asked instanceof Float64Array ? asked : Array.isArray(asked) ? Float64Array.from(asked) : rowsWhere(table, asked));
+  const checked = (confidence) => (confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
+  const estimate = (table, asked, confidence = 0.95) => {
+    const sum = known(table, weightsOf(table, asked));
+    return told(sum.value, sum.error, interval(sum, checked(confidence)), confidence);
+  };
+  return { read, known, interval, far, within, certain, weightsOf, rowsWhere, estimate, told, checked, refuse, times };
+})();
