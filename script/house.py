@@ -52,7 +52,7 @@ BUDGET = {
     "queries": 4_700,
     "randomness": 350,
     "refinement": 1_000,
-    "release": 22_300,
+    "release": 22_800,
     "rooms": 50,
     "subspace": 2_750,
     "system": 190,

@@ -62,8 +62,7 @@ def of_independent(law: Independent, moved: Callable[[Floats], Floats]) -> Chara
 
     def parts(weights: Floats) -> list[tuple[Law, Floats, Floats]]:
         if last[0] is not weights:
-            found = np.abs(moved(weights))
-            most = float(found.max(initial=0.0)) or 1.0
+            most = float((found := np.abs(moved(weights))).max(initial=0.0)) or 1.0
             which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
             listed = []
             for k, one in enumerate(law.laws):
@@ -74,10 +73,10 @@ def of_independent(law: Independent, moved: Callable[[Floats], Floats]) -> Chara
         return list(last[1])
 
     def of(weights: Floats, frequencies: Floats) -> Floats:
-        logs = np.zeros(frequencies.size)
+        logs, step = np.zeros(frequencies.size), max(1, AT_ONCE // frequencies.size)
         with np.errstate(divide="ignore"):  # what is too faint for a double is 0
             for one, sizes, times in parts(weights):
-                for at in range(0, sizes.size, step := max(1, AT_ONCE // frequencies.size)):
+                for at in range(0, sizes.size, step):
                     logs += np.log(wave(one, frequencies[:, None] * sizes[at : at + step])) @ times[at : at + step]
         return np.asarray(np.exp(logs))
 

@@ -37,8 +37,7 @@ class Spread:
     that these quantiles come from simulation and not from the law itself: they are then confidence limits, which lie
     outside the law's own quantile but for one time in a million. `reach(tail)`: how many of its standard errors any
     weighted sum of outputs reaches on either side at most; None where no more is known than for every law.
-    `characteristic`: characteristic functions of weighted sums. `model`: what the errors are made of, where that is all
-    that need be known to compute their law.
+    `characteristic`: characteristic functions of weighted sums. `model`: what errors are made of, where that tells all.
     """
 
     standard_errors: Floats

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
-from holdfast.noise.error_model import ErrorModel
+from holdfast.noise.error_model import ErrorModel, tilted
 from holdfast.noise.independent import Independent
 from holdfast.noise.inversion import Characteristic, same_size
 from holdfast.noise.spread import Spread
@@ -211,19 +210,12 @@ class TreeSums:
 
     def _alone(self, outputs: Ints, slopes: Floats) -> Floats:
         """At least log E e^{slope·u} of the noise u of some outputs by themselves."""
-        if self.law.kind == "gaussian":
-            return slopes**2 * self._parameters[outputs] / 2
-        rest = 1 - self._parameters[outputs] * (np.cosh(np.minimum(np.abs(slopes), 700.0)) - 1)
-        return -np.log(rest, where=rest > 0, out=np.full(rest.size, -np.inf))
-
-    @cached_property
-    def _parameters(self) -> Floats:
-        """σ² of Gaussian noise, the variance of Laplace noise; infinite where nothing is measured."""
-        law = self.law
-        if law.kind == "laplace":
-            return law.variances
-        squares = np.array([np.inf if square is None else float(square) for square in law.scale_values])
-        return np.full(law.n, squares[0]) if law.which is None else squares[law.which]
+        result = np.full(outputs.size, np.inf)
+        for k, one in enumerate(self.law.laws):
+            some = slice(None) if self.law.which is None else self.law.which[outputs] == k
+            if one is not None:
+                result[some] = tilted(one, slopes[some])
+        return result
 
 
 def many_steps(leaves: Floats, variance_of: Callable[[Floats], float], *, signed: bool) -> bool:
