@@ -6,8 +6,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.domains import Cube
-from holdfast.onto.areas.rounded import rounded
-from holdfast.onto.areas.shared_out import Sharing, on_simplices
+from holdfast.onto.areas.shared_out import Sharing, on_simplices, rounded
 from holdfast.onto.areas.steps import Steps
 from holdfast.trees.normal.residuals import Residuals
 

@@ -13,6 +13,7 @@ from holdfast.constraints import Constraint, NullSpace, at_least, between, equal
 from holdfast.constraints.possible import contradiction
 from holdfast.constraints.possible.feasibility import (
     Model,
+    Small,
     _crossing_after_steps,
     _proof,
     _proved,
@@ -20,7 +21,6 @@ from holdfast.constraints.possible.feasibility import (
     model,
     whole_point,
 )
-from holdfast.constraints.possible.small_systems import Small
 from holdfast.exact.inside import whole_in
 
 

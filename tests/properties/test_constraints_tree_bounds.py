@@ -8,7 +8,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.constraints.possible import feasibility
-from holdfast.constraints.possible.tree_bounds import crossing_on_tree
+from holdfast.constraints.possible.propagation import crossing_on_tree
 
 
 def random_case(seed):

@@ -3,8 +3,19 @@
 from holdfast.beliefs.change import belief, condition, image, kl, mixture, push, total_variation
 from holdfast.beliefs.grid import Grid
 from holdfast.beliefs.limits import credible, credible_mechanism, leakage_loss, leaked, leaked_onto, screened
-from holdfast.beliefs.noise_tables import reach_for, weights
-from holdfast.beliefs.oracle import Law, base, given, hockey_stick, log_ratio, onto, renyi, window_for, worst
+from holdfast.beliefs.oracle import (
+    Law,
+    base,
+    given,
+    hockey_stick,
+    log_ratio,
+    onto,
+    reach_for,
+    renyi,
+    weights,
+    window_for,
+    worst,
+)
 
 __all__ = [
     "Grid",

@@ -6,7 +6,7 @@ from holdfast.queries.neighbours import Neighbours, Relation
 from holdfast.rooms import on_demand
 
 if TYPE_CHECKING:
-    from holdfast.queries.areas.counting import counts
+    from holdfast.queries.areas.area_margins import counts
     from holdfast.queries.areas.linked import linked
     from holdfast.queries.bounded import query
     from holdfast.queries.co_changes.moves import Moves, shared_moves

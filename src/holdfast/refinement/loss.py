@@ -18,10 +18,9 @@ from scipy.sparse import csgraph
 from holdfast.arguments import Matrix, Number, Numbers, Refused, one_of, positions, positive, reals, shown
 from holdfast.arrays import Floats
 from holdfast.constraints import Constraint
-from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
+from holdfast.exact.cheapest_rational import Cheapest, cheapest, cheapest_whole, least_squares
 from holdfast.exact.rational_matrices import as_fraction, dense, left_null_space, made, read_entry, read_matrix
 from holdfast.exact.rationals import numeric
-from holdfast.exact.solutions import Cheapest
 from holdfast.privacy.rounding import outward
 from holdfast.refinement.linear import LinearRefinement
 

@@ -20,9 +20,8 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Ints
-from holdfast.constraints.possible.feasibility import Model, whole_point_of
+from holdfast.constraints.possible.feasibility import Model, Small, whole_point_of
 from holdfast.constraints.possible.propagation import carried
-from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.possible.tight_rows import tight_rows
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums

@@ -21,8 +21,7 @@ from scipy.sparse import csr_array
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
 from holdfast.exact.solver import linear_program, solved
-from holdfast.onto.areas.rounded import NEAR
-from holdfast.onto.areas.shared_out import OVER, ROUNDS, SETTLED, Sharing, allowed
+from holdfast.onto.areas.shared_out import NEAR, OVER, ROUNDS, SETTLED, Sharing, allowed
 from holdfast.onto.areas.steps import Steps
 from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.trees.normal.padded import priced

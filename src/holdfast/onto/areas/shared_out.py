@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Cube
+from holdfast.exact.solver import linear_program, solved
 from holdfast.queries.areas.area_equalities import Axes
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.contrasts import turned, turned_back
@@ -140,3 +142,37 @@ def on_simplices(values: Floats, totals: Ints) -> Floats:
     last = (falling * count > excess).sum(axis=0) - 1
     shift = excess[last, np.arange(values.shape[1])] / (last + 1)
     return np.maximum(values - shift, 0)
+
+
+#: Parts of a cell this near to a whole number are taken for it.
+NEAR = 1e-7
+
+
+def rounded(cells: Floats, above: Ints | None, coins: Floats) -> Ints:
+    """Return whole cells, each rounded up or down, with the column sums `above` and row sums rounded up or down.
+
+    coins: numbers in [0, 1) of the same shape that decide between equally good roundings.
+    """
+    low = np.floor(cells + NEAR).astype(np.int64)
+    part = np.where(np.abs(cells - low) <= NEAR, 0.0, cells - low)
+    row, column = np.nonzero(part)
+    if row.size == 0:
+        return low
+    chance = part[row, column]
+    cost = (1 - 2 * chance) + 1e-4 * coins[row, column]
+    totals = np.bincount(row, chance, minlength=len(cells))
+    used, place = np.unique(column, return_inverse=True)
+    entry = np.arange(row.size)
+    by_row = sparse.csr_array((np.ones(row.size), (row, entry)), shape=(len(cells), row.size))
+    by_column = sparse.csr_array((np.ones(row.size), (place, entry)), shape=(used.size, row.size))
+    if above is None:
+        lower, upper, matrix = np.rint(totals), np.rint(totals), by_row
+    else:
+        missing = (above - low.sum(axis=0))[used].astype(np.float64)
+        lower = np.concatenate([np.floor(totals - NEAR * row.size), missing])
+        upper = np.concatenate([np.ceil(totals + NEAR * row.size), missing])
+        matrix = sparse.csr_array(sparse.vstack([by_row, by_column]))
+    found = solved(linear_program(matrix, cost, (0.0, 1.0), (lower, upper), solver="simplex"))
+    assert found is not None  # the parts themselves are a solution
+    low[row, column] += np.rint(found).astype(np.int64)
+    return low

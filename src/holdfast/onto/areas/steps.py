@@ -21,8 +21,7 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
-from holdfast.onto.areas.rounded import rounded
-from holdfast.onto.areas.shared_out import Sharing
+from holdfast.onto.areas.shared_out import Sharing, rounded
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal.residuals import Residuals
