@@ -35,7 +35,7 @@ REFINEMENT = Paper(
 
 @dataclass(frozen=True)
 class Item:
-    """One item: its name, its paper, what it is, what the paper prints, and the module that computes it."""
+    """One item: its name, its paper, what it is, what the paper prints, and what computes it, as module:function."""
 
     name: str
     paper: Paper
@@ -44,7 +44,8 @@ class Item:
     place: str
 
     def compute(self, study: Study) -> Findings:
-        findings: Findings = import_module(f"holdfast.papers.{self.place}").findings(study)
+        module, function = self.place.split(":")
+        findings: Findings = getattr(import_module(f"holdfast.papers.{module}"), function)(study)
         return findings
 
 
@@ -54,21 +55,21 @@ ITEMS = (
         TWO_VIEWS,
         "Propositions 1 and 2, equations (1) and (2), Example 3",
         "what marks conditioning and imaging, and the apple and the banana: 1 against 0.3 and 0.7",
-        "two_views.belief_change",
+        "two_views.belief_change:belief_change",
     ),
     Item(
         "two-views-table-1",
         TWO_VIEWS,
         "Table 1: which laws the two views obey",
         "twelve ticks and crosses and two principles of least change",
-        "two_views.table_1",
+        "two_views.trials:table_1",
     ),
     Item(
         "two-views-lemmas",
         TWO_VIEWS,
         "Definition 8, Lemmas 10–17, Theorems 12 and 16",
         "constrained mechanisms keep, mix and compose their guarantees",
-        "two_views.lemmas",
+        "two_views.lemmas:lemmas",
     ),
     Item(
         "two-views-variances",
@@ -77,126 +78,126 @@ ITEMS = (
         "n cells with an exact total, Laplace noise: variance 2λ²(1 − 1/n) by imaging, 5/6·λ² by conditioning at n = "
         "3; "
         "conditioning is conjectured to be smaller for every n",
-        "two_views.variances",
+        "two_views.lemmas:variances",
     ),
     Item(
         "two-views-algorithm-1",
         TWO_VIEWS,
         "Algorithm 1, a Markov chain, and what one looks like that has not converged",
         "an improved Metropolis–Hastings algorithm on a hierarchy, without a word on its length or its step",
-        "two_views.algorithm_1",
+        "two_views.chain:compared_with_exact_draws",
     ),
     Item(
         "two-views-tables-2-3",
         TWO_VIEWS,
         "Tables 2 and 3: taxi trips of February 2022 by borough and zone",
         "normalised L1 errors at ε = ½, 1, 2: conditioning is more accurate than TopDown in eight cases of nine",
-        "two_views.city",
+        "two_views.city:findings",
     ),
     Item(
         "two-views-future",
         TWO_VIEWS,
         "§5: screened and credibility-limited revision, bounded leakage and its update twin",
         "named as future work",
-        "two_views.future",
+        "two_views.future:findings",
     ),
     Item(
         "subspace-counties",
         SUBSPACE,
         "Figure 1: counties of Illinois with an exact state total, and regressions on size",
         "projected Laplace noise at ε = 0.192 is unbiased where errors of the Census Bureau's system fall with size",
-        "subspace.counties",
+        "subspace.states:figure_1",
     ),
     Item(
         "subspace-ten-states",
         SUBSPACE,
         "Figure 2: ten more states",
         "the same for ten states whose totals are printed",
-        "subspace.ten_states",
+        "subspace.states:figure_2",
     ),
     Item(
         "subspace-campus",
         SUBSPACE,
         "§5.2 and Figure 3: 6,720 figures, 740 equalities",
         "median standard deviation of the errors 0.88, quantiles 0.86 and 0.91, relative to one unit",
-        "subspace.campus",
+        "subspace.definitions:campus",
     ),
     Item(
         "subspace-theorem-22",
         SUBSPACE,
         "Theorem 22: projected and conditioned Gaussian noise have one law",
         "spherical Gaussian noise, projected, is distributed as noise given the invariant; other noise is not",
-        "subspace.theorem_22",
+        "subspace.laws:theorem_22",
     ),
     Item(
         "subspace-gaussian",
         SUBSPACE,
         "Lemma 13, Corollaries 14 and 15: the classical σ, projected and extended noise",
         "σ = Δ₂(1 + √(1 + ln 1/δ))/ε is (ε, δ)-private for all ε and δ; errors (n − n_c)σ²; extended never worse",
-        "subspace.gaussian",
+        "subspace.laws:gaussian_noise",
     ),
     Item(
         "subspace-laplace",
         SUBSPACE,
         "Corollaries 17 and 18: projected and extended Laplace noise, and the basis of the second",
         "both are private; nothing is said of the basis",
-        "subspace.laplace",
+        "subspace.laws:laplace_noise",
     ),
     Item(
         "subspace-properties",
         SUBSPACE,
         "Example 4, Propositions 7 and 9, Corollary 8, mixtures",
         "an exact figure leaves no (ε, δ) for all changes; subspace statements nest, compose and mix",
-        "subspace.properties",
+        "subspace.definitions:properties",
     ),
     Item(
         "subspace-algorithm-3",
         SUBSPACE,
         "Algorithm 3 and Theorem 20 against the least possible error",
         "within O(log² (n − n_c) log 1/δ) of the optimum",
-        "subspace.algorithm_3",
+        "subspace.laws:algorithm_3",
     ),
     Item(
         "refinement-example-1",
         REFINEMENT,
         "Example 1: the ratio after a refinement",
         "ε-private answers become 2ε-private in the limit",
-        "refinement.example_1",
+        "refinement.losses:example_1",
     ),
     Item(
         "refinement-grades",
         REFINEMENT,
         "The grades of (11), for every single change",
         "three known combinations of seven answers",
-        "refinement.grades",
+        "refinement.losses:grades",
     ),
     Item(
         "refinement-theorem-2",
         REFINEMENT,
         "Theorem 2 as printed, over random rotations",
         "ρ = ε‖A*D(c − c′) − (µ − µ′)‖₁/‖µ − µ′‖₁",
-        "refinement.theorem_2",
+        "refinement.refinements:theorem_2",
     ),
     Item(
         "refinement-theorem-3",
         REFINEMENT,
         "Theorem 3: the best linear refinement",
         "least squares are unbiased, meet what is known, and have the least variance of every answer",
-        "refinement.theorem_3",
+        "refinement.refinements:theorem_3",
     ),
     Item(
         "refinement-appendix",
         REFINEMENT,
         "The appendix for k = 1 … 10, and why it is no attack",
         "the ratio reaches e^((k+1)ε/2): the adversary can derive the value of the added record",
-        "refinement.appendix",
+        "refinement.losses:appendix_ratios",
     ),
     Item(
         "refinement-future",
         REFINEMENT,
         "§4 and §5: orders, ranges and Gaussian noise",
         "named as future work",
-        "refinement.future",
+        "refinement.refinements:future",
     ),
 )
 

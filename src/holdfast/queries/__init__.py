@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __getattr__ = on_demand(
     __name__,
     {
-        "areas.counting": ("counts",),
+        "areas.area_margins": ("counts",),
         "areas.linked": ("linked",),
         "bounded": ("query",),
         "identity": ("histogram",),

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from holdfast.arrays import Floats
+from holdfast.beliefs import given, total_variation, weights
+from holdfast.constraints import consistent
 from holdfast.domains import Hierarchy
+from holdfast.given import Problem
+from holdfast.given.baselines import metropolis
 from holdfast.given.baselines.metropolis import effective_draws, split_r_hat
+from holdfast.mechanism import laplace
+from holdfast.papers.data import city
+from holdfast.papers.reproduction import Claim, Findings, Row, Study
+from holdfast.pictures import Layer, plane
+from holdfast.queries import counts
 
 #: From leaves (chains, leaves) to proposed ones, and log q(old | new) − log q(new | old) for each chain.
 Proposal = Callable[[np.random.Generator, Floats], tuple[Floats, Floats]]
@@ -81,3 +91,112 @@ def algorithm_1(
         if step % thin == 0:
             kept.append(states.copy())
     return Chain(np.stack(kept, axis=1), accepted / (length * len(leaves)))
+
+
+#: Noise on every node of the city (ε = 1 over three levels), steps of the long and of the short chains, chains.
+SCALE, LONG, SHORT, CHAINS = 3, 30_000, 4_000, 4
+#: Steps, as a part of a leaf's standard deviation: about the one that tuning finds on the city, and one too short.
+TUNED, TOO_SHORT = 0.068, 0.004
+
+
+def compared_with_exact_draws(study: Study) -> Findings:
+    """Compare chains with exact draws."""
+    found, stream, rng = city(study), study.stream(), study.generator()
+    tree = found.tree
+    mechanism = laplace(counts(tree), scale=SCALE).given(consistent(tree))
+    exact = np.abs(mechanism.noise(study.times(4_000, 200), stream)[:, tree.leaves]).mean(axis=1)
+    zones = float(exact.mean())
+    problem = Problem(mechanism.base.law, consistent(tree).system(tree.n))
+    told = metropolis.diagnose(problem, None, stream, chains=CHAINS, steps=study.times(LONG, 3_000))
+    away, mode = rng.laplace(scale=SCALE, size=(CHAINS, len(tree.leaves))), np.zeros((CHAINS, len(tree.leaves)))
+    chains = {
+        "tuned, from a random start": _chain(tree, TUNED, away, study, rng),
+        "tuned, from the truth": _chain(tree, TUNED, mode, study, rng),
+        "short steps, from the truth": _chain(tree, TOO_SHORT, mode, study, rng),
+    }
+    means = {name: _errors(each, tree) for name, each in chains.items()}
+    distance, limit = _general(study, rng)
+    rows = [
+        Row.of("mean |error| of a zone, exact draws", None, exact),
+        Row("compiled chain: steps for one effective draw of the worst zone", None, told.steps_per_draw),
+        Row("compiled chain: largest R-hat", None, float(told.r_hat.max())),
+    ]
+    for name, each in chains.items():
+        rows.append(Row(f"{name}: accepted", None, each.accepted))
+        rows.append(Row(f"{name}: largest R-hat", None, float(each.r_hat[tree.leaves].max())))
+        rows.append(Row(f"{name}: mean |error| of a zone at the end", None, float(means[name][-1])))
+    frozen, slow = (float(means[name][-1]) for name in list(chains)[1:])
+    taken = 10 * len(means["tuned, from the truth"])
+    claims = (
+        Claim(
+            "its invariant law is the conditional one, also with A z ≥ a",
+            distance < limit,
+            f"two cells with z₁ ≥ z₂ and their sum: total variation {distance:.3f} from the listed law (chance: below "
+            f"{limit:.3f})",
+        ),
+        Claim(
+            "as printed, with no word on start, step and length, its states have this law",
+            min(frozen, slow) > 0.9 * zones,
+            f"after {taken:,} steps from the truth a zone is off by {frozen:.2f} with the tuned step, of which "
+            f"{chains['tuned, from the truth'].accepted:.1%} were accepted, and by {slow:.2f} with a short one, "
+            "instead of "
+            f"{zones:.2f}: chains that have not moved away look too accurate",
+        ),
+        Claim(
+            f"with {len(tree.leaves)} zones one effective draw takes more than four steps for every zone, tuned",
+            told.steps_per_draw > 4 * len(tree.leaves),
+            f"{told}; exact draws cost none",
+            ours=True,
+        ),
+    )
+    ticks = 10 * np.arange(1, len(next(iter(means.values()))) + 1)
+    layers = [Layer(name, "line", ticks.tolist(), each.tolist()) for name, each in means.items()]
+    layers.append(Layer("exact", "line", [float(ticks[0]), float(ticks[-1])], [zones, zones]))
+    picture = plane(layers, "steps", "mean |error| of a zone", logarithmic=True)
+    caption = "Chains started at the truth look more accurate than the law they aim at until they have forgotten it."
+    return Findings(claims, tuple(rows), ((caption, picture),), found.source)
+
+
+def _chain(tree: Hierarchy, step: float, start: Floats, study: Study, rng: np.random.Generator) -> Chain:
+    """Chains of continuous noise on the city."""
+
+    def log_density(states: Floats) -> Floats:
+        return np.asarray(-np.abs(states).sum(axis=1) / SCALE)
+
+    length = study.times(SHORT, 200) // 10 * 10
+    return algorithm_1(log_density, tree, normal(step * SCALE * 2**0.5), start, length, rng, thin=10)
+
+
+def _errors(chain: Chain, tree: Hierarchy) -> Floats:
+    return np.asarray(np.abs(chain.states[:, :, tree.leaves]).mean(axis=(0, 2)))
+
+
+def _general(study: Study, rng: np.random.Generator) -> tuple[float, float]:
+    """The distance of a whole-number chain with an order between leaves from the listed law, and what chance allows."""
+    tree = Hierarchy.from_parents([-1, 0, 0])
+    table = weights("laplace", Fraction(2), 70)
+    worlds = [(a + b, a, b) for a in range(-30, 31) for b in range(-30, 31) if a >= b]
+    law = given((0, 0, 0), table, worlds)
+    kept = study.times(8_000, 400)
+
+    def log_density(states: Floats) -> Floats:
+        return np.asarray(-np.abs(states).sum(axis=1) / 2)
+
+    chain = algorithm_1(
+        log_density,
+        tree,
+        rounded(2.0),
+        np.zeros((8, 2)),
+        kept * 3,
+        rng,
+        thin=24,
+        A=np.array([[0.0, 1.0, -1.0]]),
+        a=np.zeros(1),
+    )
+    seen = chain.states.reshape(-1, 3).astype(int)
+    values, times = np.unique(seen, axis=0, return_counts=True)
+    frequencies = {tuple(map(int, v)): Fraction(int(t), len(seen)) for v, t in zip(values, times, strict=True)}
+    distance = float(total_variation(frequencies, law))
+    # The expected distance of so many independent draws is at most ½ Σ √(p/m).
+    chance = 0.5 * sum((float(p) / len(seen)) ** 0.5 for p in law.values())
+    return distance, 2.5 * chance

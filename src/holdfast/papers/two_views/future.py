@@ -24,7 +24,7 @@ from holdfast.beliefs import (
 from holdfast.constraints import nonnegative
 from holdfast.mechanism import laplace
 from holdfast.papers.reproduction import Claim, Findings, Study
-from holdfast.papers.two_views.finite import events, listed, loss, pairs, response, same
+from holdfast.papers.two_views.belief_change import events, listed, loss, pairs, response, same
 from holdfast.papers.two_views.trials import ROUNDING
 from holdfast.queries import histogram
 

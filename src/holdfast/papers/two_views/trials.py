@@ -23,8 +23,8 @@ from holdfast.beliefs import (
 )
 from holdfast.constraints import nonnegative
 from holdfast.mechanism import laplace
-from holdfast.papers.reproduction import Claim
-from holdfast.papers.two_views.finite import events, loss, moves, pairs, response, same
+from holdfast.papers.reproduction import Claim, Findings, Row, Study
+from holdfast.papers.two_views.belief_change import events, loss, moves, pairs, response, same
 from holdfast.queries import histogram
 
 WORLDS = 4
@@ -188,3 +188,64 @@ def nearest_points() -> str:
 def some_event(rng: np.random.Generator, worlds: int = WORLDS) -> frozenset[int]:
     found = events(worlds)
     return found[int(rng.integers(len(found)))]
+
+
+def table_1(study: Study) -> Findings:
+    rng, count = study.generator(), study.times(120, 12)
+    cells = [*_revision(rng, count), *_update(rng, count)]
+    rows = tuple(Row(f"{view}: {column}", printed, found) for view, column, printed, found, _ in cells)
+    claims = [
+        Claim(f"{view}: {column} is {printed}", found == printed, because)
+        for view, column, printed, found, because in cells
+    ]
+    claims.append(union_as_it_holds(rng, count))
+    return Findings(tuple(claims), rows)
+
+
+Cell = tuple[str, str, str, str, str]
+
+
+def _cell(view: str, column: str, printed: str, fails: str, tried: str) -> Cell:
+    """A cell as it was found: a cross where something fails, with the counterexample; otherwise a tick."""
+    return view, column, printed, "✗" if fails else "✓", fails or tried
+
+
+def _revision(rng: np.random.Generator, count: int) -> list[Cell]:
+    view = "belief revision"
+    tried = f"{count} random mechanisms"
+    return [
+        _cell(view, "privacy preserving", "✗", nonnegativity(), tried),
+        _cell(
+            view,
+            "privacy preserving for linear equalities",
+            "✓",
+            exact_total(),
+            "every output of three cells with an exact total listed; THEORY §2, TV Lemma 10",
+        ),
+        _cell(view, "postprocessing", "✓", processing(rng, count, revise=True), f"{tried}; TV Lemma 11 (1)"),
+        _cell(view, "basic composition", "✓", composition(rng, count, revise=True), f"{tried}; TV Lemma 13"),
+        _cell(view, "disjoint union composition", "✓", union(), tried),
+        _cell(view, "mixture composition", "✗", mixtures(rng, count, revise=True), tried),
+        _cell(view, "minimum principle KL divergence", "✓", nearest_in_kl(rng, count), f"{tried}; THEORY §2"),
+    ]
+
+
+def _update(rng: np.random.Generator, count: int) -> list[Cell]:
+    view = "belief update"
+    tried = f"{count} random mechanisms"
+    kept = imaging(rng, count)
+    return [
+        _cell(view, "privacy preserving", "✓", kept, f"{tried}, pure ε and δ(ε); TV Lemma 14"),
+        _cell(view, "privacy preserving for linear equalities", "✓", kept, "the same: C is any set there"),
+        _cell(view, "postprocessing", "✓", processing(rng, count, revise=False), f"{tried}; h after imaging"),
+        _cell(view, "basic composition", "✓", composition(rng, count, revise=False), f"{tried}; TV Lemma 17"),
+        _cell(view, "disjoint union composition", "✗", union_of_images(), tried),
+        _cell(view, "mixture composition", "✓", mixtures(rng, count, revise=False), f"{tried}; TV Theorem 16"),
+        _cell(
+            view,
+            "minimum principle L2 distance",
+            "✓",
+            nearest_points(),
+            "every point of a grid is moved nearest",
+        ),
+    ]
