@@ -14,8 +14,9 @@ import highspy
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz_mat
 
-from holdfast.exact.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
+from holdfast.exact.rational_matrices import as_floats, as_fraction, from_fraction, pivots
 from holdfast.exact.solver import linear_program, solved
+from holdfast.exact.whole_rows import WholeRows
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,6 @@ class Solutions:
         return int(self.directions.ncols())
 
     def at(self, y: fmpq_mat) -> list[fmpq]:
-        """Return start + directions·y."""
         moved = (self.directions * y).entries()
         return [a + b for a, b in zip(self.start, moved, strict=True)]
 
@@ -219,42 +219,21 @@ def _cost(weights: list[Fraction], t: tuple[int, ...]) -> Fraction:
 
 
 def _solves(A: fmpq_mat, b: list[Fraction], t: tuple[int, ...]) -> bool:
-    rows = as_rows(A)
-    return all(
-        sum((a * x for a, x in zip(row, t, strict=True)), Fraction(0)) == side
-        for row, side in zip(rows, b, strict=True)
-    )
+    image = (A * fmpq_mat([[from_fraction(value)] for value in t])).entries()
+    return all(value == from_fraction(side) for value, side in zip(image, b, strict=True))
 
 
 def whole_solution(A: fmpq_mat, b: list[Fraction]) -> list[int] | None:
-    """Return whole numbers with A t = b, or None where there are none; exact.
-
-    The rows (A_j, e_j) of the columns of A generate a lattice; its Hermite form shows how b is made of them.
-    """
-    m, n = A.nrows(), A.ncols()
-    if m == 0:
+    """Return whole numbers with A t = b, or None where there are none; exact."""
+    n = A.ncols()
+    if A.nrows() == 0:
         return [0] * n
     rows, denominator = A.numer_denom()
     target = [side * int(denominator) for side in b]
     if any(side.denominator != 1 for side in target):
         return None
-    whole = fmpz_mat(rows)
-    table = [[int(whole[i, j]) for i in range(m)] + [int(k == j) for k in range(n)] for j in range(n)]
-    form = fmpz_mat(table).hnf()
-    left = [int(side) for side in target]
-    t = [0] * n
-    for i in range(n):
-        pivot = next((k for k in range(m) if form[i, k] != 0), None)
-        if pivot is None:
-            break
-        times, rest = divmod(left[pivot], int(form[i, pivot]))
-        if rest:
-            return None
-        for k in range(m):
-            left[k] -= times * int(form[i, k])
-        for k in range(n):
-            t[k] += times * int(form[i, m + k])
-    return None if any(left) else t
+    found = WholeRows.of(fmpz_mat(rows).tolist(), n).solution([int(side) for side in target])
+    return None if found is None or found[1] > 1 else found[0]
 
 
 def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:

@@ -36,7 +36,6 @@ class ExactRows:
 
     @property
     def count(self) -> int:
-        """The number of rows and bounds."""
         return len(self.sides)
 
     def row(self, i: int) -> list[int]:

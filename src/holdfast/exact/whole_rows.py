@@ -22,7 +22,6 @@ class WholeRows:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], n: int) -> WholeRows:
-        """Bring rows into echelon form."""
         m = len(rows)
         R = flint.fmpz_mat(m, n, [int(x) for row in rows for x in row])
         wide = flint.fmpz_mat(n, m + n)
@@ -80,6 +79,5 @@ class WholeRows:
         return None if found is None or found[1] > 1 else [a + d for a, d in zip(aim, found[0], strict=True)]
 
     def missing(self, aim: Sequence[int], right: Sequence[int]) -> list[int]:
-        """right − R·aim."""
         reached = self.R * flint.fmpz_mat(len(aim), 1, list(aim))
         return [side - int(reached[i, 0]) for i, side in enumerate(right)]

@@ -131,7 +131,6 @@ class Plan:
         )
 
     def draw(self, truth: Truth, size: int, stream: Stream) -> Array:
-        """Draw noise for all outputs, (size, n)."""
         if len(self.shares) == 1:
             return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
         integer = self.problem.law.integer
@@ -142,13 +141,11 @@ class Plan:
         return noise
 
     def spread(self) -> Spread | None:
-        """Errors of all outputs; None where some depend on the data."""
         parts = [share.way.spread(share.problem) for share in self.shares]
         return joined_spread(self.problem.law.n, [share.outputs for share in self.shares], parts)
 
 
 def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
-    """Return the best plan; `method` restricts it to one way."""
     candidates = ways()[: len(WAYS + NEAR)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])

@@ -56,7 +56,6 @@ class Problem(Owner):
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether the law of the noise depends on the confidential truth."""
         return self.system.has_inequalities or bool(self.system.branches)
 
     def uniform_scale(self) -> bool:

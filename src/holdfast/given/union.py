@@ -43,7 +43,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
-    """Draw noise that leads from the truth into the union, (size, n)."""
     found = sides(problem)
     assert found is not None
     assert truth is not None
@@ -173,7 +172,6 @@ class Listed:
 
     @classmethod
     def of(cls, problem: Problem) -> Listed | None:
-        """The piece, if its tables are few enough to be listed."""
         alone = Problem(problem.law, replace(problem.system, branches=(problem.system,)), problem.unit)
         if not enumeration.accepts(alone):
             return None
@@ -224,7 +222,6 @@ class Side:
         return total
 
     def draw(self, truth: Values, size: int, stream: Stream) -> Values:
-        """Draw noise that leads from the truth to this side, (size, n)."""
         noise = np.empty((size, truth.size), dtype=truth.dtype)
         for outputs, piece in self.pieces:
             noise[:, outputs] = piece.draw(truth[outputs], size, stream)

@@ -27,14 +27,12 @@ NOT_SECRET = (
 
 
 def a_query(value: Any) -> Query:
-    """A query; anything else is refused."""
     if not isinstance(value, Query):
         raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(value).__name__}")
     return value
 
 
 def a_constraint(value: Any) -> Constraint:
-    """A constraint; anything else is refused."""
     if isinstance(value, (ExactNodes, ExactMargins)):
         raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
     if not isinstance(value, Constraint):

@@ -145,7 +145,6 @@ class OnLattice(OnSubspace):
 
     @cached_property
     def drawn(self) -> LatticeGaussian:
-        """The law at its own scale."""
         sigma2 = self.base.law.scale_values[0]
         assert sigma2 is not None
         return self.form.at(sigma2)
@@ -163,7 +162,6 @@ class OnLattice(OnSubspace):
         return self.drawn.spread()
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the noise, exactly."""
         del truth
         return self.drawn.draw(size, stream)
 

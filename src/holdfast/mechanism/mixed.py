@@ -58,7 +58,6 @@ class Mixture(Promising):
 
     @property
     def query(self) -> Query:
-        """What is asked."""
         return self.parts[0].query
 
     def onto(self, constraint: Constraint, **how: Any) -> Mixture:
@@ -84,7 +83,6 @@ class Mixture(Promising):
 
     @cached_property
     def held(self) -> System | None:
-        """Everything that must hold in some part; None where nothing must."""
         asked = [part.asked for part in self.parts if part.asked is not None]
         if not asked:
             return None
@@ -122,7 +120,6 @@ class Mixture(Promising):
 
     @property
     def method(self) -> str:
-        """The names of the ways in use."""
         return "mixture of " + " and ".join(dict.fromkeys(part.method for part in self.parts))
 
     def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:

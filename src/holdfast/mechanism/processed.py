@@ -36,13 +36,11 @@ class Promising:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first; void ones (ε infinite) last."""
         found: Promise = self.promise
         return found.statements
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best statement that holds; refused where none does."""
         found: Promise = self.promise
         return found.best
 
@@ -103,12 +101,10 @@ class Processed:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first; void ones last."""
         return passed_on(self.source.guarantees, self.name)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best statement that holds; refused where none does."""
         _ = self.source.guarantee  # refused with its own reason
         if not self.guarantees or self.guarantees[0].void:
             raise Refused(NOTHING_LEFT)
@@ -122,11 +118,9 @@ class Processed:
         return replace(self, source=self.source.calibrated(**budget))
 
     def given(self, *_: object, **__: Any) -> NoReturn:
-        """Refuse: the values are no longer answers to the query."""
         raise Refused(NO_VERBS)
 
     def onto(self, *_: object, **__: Any) -> NoReturn:
-        """Refuse: the values are no longer answers to the query."""
         raise Refused(NO_VERBS)
 
     def simulate(self, truth: npt.ArrayLike, size: int, rng: Stream | None = None) -> list[Any]:

@@ -121,7 +121,6 @@ class Plain:
         return self.base.law.measured_draw(size, stream)
 
     def spread(self) -> Spread | None:
-        """Errors of independent noise."""
         if None in self.base.law.laws:
             raise Refused(UNMEASURED)
         return independent_spread(self.base.law)

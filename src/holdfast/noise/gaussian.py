@@ -43,11 +43,9 @@ class Gaussian:
 
     @property
     def variance(self) -> float:
-        """The variance σ²."""
         return float(self.sigma2)
 
     def times(self, factor: Fraction) -> Gaussian:
-        """Return the law of the noise multiplied by a factor: variance σ²·factor²."""
         return Gaussian(self.sigma2 * factor**2)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
@@ -55,11 +53,9 @@ class Gaussian:
         return np.asarray(-(reals("u", u) ** 2) / (2 * s) - math.log(2 * math.pi * s) / 2)
 
     def cdf(self, u: npt.ArrayLike) -> Floats:
-        """Return P(U ≤ u) for each u."""
         return np.asarray(ndtr(reals("u", u) / _sigma(self.sigma2)))
 
     def quantile(self, p: float | Fraction) -> float:
-        """Return the u with P(U ≤ u) = p."""
         level = probability("p", p)
         # From the logarithm of the exact smaller tail: near 0 and 1 doubles would lose it.
         tail = min(level, 1 - level)
@@ -96,7 +92,6 @@ class IntegerGaussian:
         return _constants(self.sigma2)[1]
 
     def times(self, factor: Fraction) -> IntegerGaussian:
-        """Return the integer Gaussian law with parameter σ²·factor²."""
         return IntegerGaussian(self.sigma2 * factor**2)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
@@ -106,7 +101,6 @@ class IntegerGaussian:
         return np.asarray(_constants(self.sigma2)[0] - squares / float(2 * self.sigma2))
 
     def cdf(self, u: npt.ArrayLike) -> Floats:
-        """Return P(U ≤ u) for each whole number u, the nearest double."""
         return cdf(GaussianTails(self.sigma2), u)
 
     def quantile(self, p: float | Fraction) -> int:
@@ -114,7 +108,6 @@ class IntegerGaussian:
         return quantile(GaussianTails(self.sigma2), p, Gaussian(self.sigma2).quantile(p))
 
     def draw(self, count: int, stream: Stream) -> Ints:
-        """Draw `count` independent whole numbers, exactly."""
         return gaussian_sampler(self.sigma2).draw(whole("count", count, at_least=0), stream)
 
 

@@ -55,7 +55,6 @@ class Characteristic:
     blur: float = BLUR
 
     def times(self, unit: float) -> Characteristic:
-        """The same noise counted in another unit."""
         return Characteristic(
             lambda weights, frequencies: self.of(weights, frequencies * unit),
             self.at_leaves,

@@ -39,11 +39,9 @@ class Laplace:
 
     @property
     def variance(self) -> float:
-        """The variance 2λ²."""
         return float(2 * self.scale**2)
 
     def times(self, factor: Fraction) -> Laplace:
-        """Return the law of the noise multiplied by a factor: scale λ·factor."""
         return Laplace(self.scale * factor)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
@@ -51,13 +49,11 @@ class Laplace:
         return np.asarray(-np.abs(reals("u", u)) / scale - math.log(2 * scale))
 
     def cdf(self, u: npt.ArrayLike) -> Floats:
-        """Return P(U ≤ u) for each u."""
         values = reals("u", u)
         half_tail = np.exp(-np.abs(values) / float(self.scale)) / 2
         return np.where(values < 0, half_tail, 1 - half_tail)
 
     def quantile(self, p: float | Fraction) -> float:
-        """Return the u with P(U ≤ u) = p."""
         level = probability("p", p)
         # The exact tail is made a double, not the level: near 1 doubles would lose it.
         size = 0.0 - float(self.scale) * _log(2 * min(level, 1 - level))
@@ -102,7 +98,6 @@ class IntegerLaplace:
         return _constants(self.scale)[1]
 
     def times(self, factor: Fraction) -> IntegerLaplace:
-        """Return the integer Laplace law of scale λ·factor."""
         return IntegerLaplace(self.scale * factor)
 
     def log_density(self, u: npt.ArrayLike) -> Floats:
@@ -112,7 +107,6 @@ class IntegerLaplace:
         return np.asarray(_constants(self.scale)[0] - sizes)
 
     def cdf(self, u: npt.ArrayLike) -> Floats:
-        """Return P(U ≤ u) for each whole number u, the nearest double."""
         return cdf(LaplaceTails(self.scale), u)
 
     def quantile(self, p: float | Fraction) -> int:
@@ -120,7 +114,6 @@ class IntegerLaplace:
         return quantile(LaplaceTails(self.scale), p, Laplace(self.scale).quantile(p))
 
     def draw(self, count: int, stream: Stream) -> Ints:
-        """Draw `count` independent whole numbers, exactly."""
         return laplace_sampler(self.scale).draw(whole("count", count, at_least=0), stream)
 
 

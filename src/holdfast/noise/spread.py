@@ -49,7 +49,6 @@ class Spread:
     model: ErrorModel | None = None
 
     def times(self, unit: float) -> Spread:
-        """The same errors counted in another unit."""
         if unit == 1:
             return self
         return Spread(
@@ -198,7 +197,6 @@ def studied_quantiles(
 
 
 def independent_spread(law: Independent) -> Spread:
-    """Errors of independent noise, from the law itself."""
     variances = law.variances
     return Spread(
         standard_errors=np.sqrt(variances),

@@ -51,7 +51,6 @@ class LevelByLevel:
         return made is not None and made.roots_known and (problem.system.has_inequalities or made.determined)
 
     def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-        """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
         if areas.goes_down(problem):
             coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
             moved = (

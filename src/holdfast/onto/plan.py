@@ -96,7 +96,6 @@ class Plan:
         return Answer(values, Evidence.joined(self._each(one)))
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
-        """Errors of all outputs; None where some depend on the data."""
         parts = [share.way.spread(share.problem, law.at(share.outputs)) for share in self.shares]
         return joined_spread(problem.n, [share.outputs for share in self.shares], parts)
 

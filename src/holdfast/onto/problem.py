@@ -82,7 +82,6 @@ class Problem(Owner):
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether the law of the errors depends on the confidential truth."""
         return self.system.has_inequalities or bool(self.system.branches)
 
     def parts(self, groups: list[Ints]) -> list[tuple[Problem, Ints]]:

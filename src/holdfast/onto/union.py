@@ -38,7 +38,6 @@ class UnionPlan:
         return all(side.n == problem.n for side, _ in self.sides)
 
     def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-        """Move the noisy values, (size, n), each to its nearest side; the right-hand sides are those of the sides."""
         del right
         best: Array | None = None
         least = np.full(len(noisy), np.inf)
@@ -56,7 +55,6 @@ class UnionPlan:
         return best
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
-        """Not known before data is seen: which side is near depends on the truth."""
         del problem, law
         return None
 

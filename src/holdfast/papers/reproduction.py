@@ -146,7 +146,6 @@ class Reproduction:
         return [*told, "", f"verdict: {self.verdict}; {self.seconds:.1f} s"]
 
     def as_mapping(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
         found = self.findings
         rows = [
             {

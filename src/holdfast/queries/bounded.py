@@ -32,32 +32,26 @@ class UnlistedQuery(Query):
 
     @cached_property
     def columns(self) -> Columns:
-        """Not listed: refused."""
         self._refuse("columns")
 
     def answer(self, cells: npt.ArrayLike) -> Array:
-        """Refuse: there are no cells."""
         del cells
         self._refuse("answer")
 
     def differences(self, neighbours: Relation = "add-remove") -> Array:
-        """Refuse: they are not listed."""
         del neighbours
         self._refuse("differences")
 
     def mask(self, allowed: npt.ArrayLike | None) -> Bools | None:
-        """Refuse anything but None: there are no cells."""
         if allowed is not None:
             self._refuse("allowed")
         return None
 
     def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
-        """Refuse: they are not listed."""
         del which, mask
         self._refuse("kinds")
 
     def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
-        """Refuse: they are not listed."""
         del which, classes
         self._refuse("kinds")
 
@@ -88,7 +82,6 @@ class BoundedQuery(UnlistedQuery):
         return np.array([f"output {i}" for i in range(self.n)], dtype=object)
 
     def consistency(self) -> csr_array[Any]:
-        """Return no rows: nothing is known about the answers."""
         return csr_array((0, self.n), dtype=np.int64)
 
     def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:

@@ -57,7 +57,6 @@ class CellCounts(Query):
         return np.array(texts, dtype=object)
 
     def consistency(self) -> csr_array[Any]:
-        """Return no rows: the cells' counts are free."""
         return csr_array((0, self.n), dtype=np.int64)
 
     def _answer(self, cells: Ints) -> Ints:

@@ -124,17 +124,14 @@ class Query(ABC):
 
     @property
     def identity(self) -> bool:
-        """Whether W is the identity: every output is one cell."""
         return False
 
     @property
     def tree(self) -> Hierarchy | None:
-        """The hierarchy of a query of counts."""
         return None
 
     @property
     def cube(self) -> Cube | None:
-        """The cube whose cells or margins are asked."""
         return None
 
     @property

@@ -74,7 +74,6 @@ class Gain:
         )
 
     def as_mapping(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return found | {"log_odds": self.log_odds if math.isfinite(self.log_odds) else None}
 

@@ -69,7 +69,6 @@ class DenseGaussian:
         return cls(name, factor, square, neighbours, float(variances.min()), evidence)
 
     def draw(self, size: int, stream: Stream) -> Floats:
-        """Draw F g, (size, n)."""
         rank = self.factor.shape[1]
         return np.asarray(stream.normals(size * rank).reshape(size, rank) @ self.factor.T)
 
@@ -136,7 +135,6 @@ class ProjectedGaussian:
 
     @cached_property
     def largest(self) -> Fraction:
-        """The greatest ‖Π_N d‖², rounded up."""
         step = Fraction(1) if self.query.grid is None else self.query.grid
         found = (Fraction(sensitivity_within(self.query, 2, self.neighbours, self.space)) / step) ** 2
         return min(found, self.query.largest([1], None, 2, self.neighbours))  # Π_N shortens

@@ -88,7 +88,6 @@ class LatticeGaussian:
         self._form.refuse_slow()
 
     def draw(self, size: int, stream: Stream) -> Ints:
-        """Draw the noise, (size, n), exactly."""
         return self._form.draw(size, stream)
 
     def spread(self) -> Spread:

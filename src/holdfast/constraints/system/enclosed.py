@@ -87,7 +87,6 @@ class Encloser:
         return A, gain, int(denominator)
 
     def _rational(self, columns: Floats) -> Enclosed:
-        """Solve in rationals; each entry is rounded once."""
         A, gain, denominator = self._gain
         inside = np.flatnonzero(self._touched)
         result = columns.copy()

@@ -32,7 +32,6 @@ class ExactNodes:
 
     @property
     def n(self) -> int:
-        """The number of outputs: nodes times categories."""
         return self.tree.n * self.by
 
     @property

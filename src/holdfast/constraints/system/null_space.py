@@ -334,21 +334,17 @@ class BesideSums(NullSpace):
         raise Refused(TOO_MANY_SUMS)
 
     def orthonormal(self) -> Floats:
-        """Refused: all rows would be needed."""
         raise Refused(TOO_MANY_SUMS)
 
     def alike(self, *values: Floats) -> tuple[Ints, Ints]:
-        """Refused: all rows would be needed."""
         del values
         raise Refused(TOO_MANY_SUMS)
 
     @cached_property
     def sound(self) -> SoundRows:
-        """Refused: all rows would be needed."""
         raise Refused(TOO_MANY_SUMS)
 
     def contains(self, columns: Any, size: Any = None) -> Any:
-        """Refused: all rows would be needed."""
         del columns, size
         raise Refused(TOO_MANY_SUMS)
 

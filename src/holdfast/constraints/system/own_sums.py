@@ -62,7 +62,6 @@ class OwnSums(Rows):
         return self.own + self.others.count
 
     def widened(self, n: int) -> Rows:
-        """Return the same rows: they know how many outputs there are."""
         assert n == self.query.n
         return self
 

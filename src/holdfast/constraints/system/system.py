@@ -116,7 +116,6 @@ class System(Owner):
 
     @cached_property
     def has_bounds(self) -> bool:
-        """Whether a coordinate has a lower or an upper bound."""
         return bool((self.lower > -LARGEST).any() or (self.upper < LARGEST).any())
 
     @property

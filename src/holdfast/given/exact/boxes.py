@@ -31,7 +31,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw noise that keeps truth + noise within every bound, (size, n)."""
     n = problem.law.n
     pinned = problem.space.pinned_coordinates()
     low, high = _bounds(problem)
@@ -71,7 +70,6 @@ def _bounds(problem: Problem) -> tuple[Array, Array]:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Not known before data is seen, unless there are no bounds."""
     if problem.depends_on_data:
         return None
     variances = np.where(problem.space.pinned_coordinates(), 0.0, problem.law.variances)

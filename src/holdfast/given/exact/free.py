@@ -17,7 +17,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw independent noise, (size, n)."""
     del truth  # the law does not depend on it
     return problem.law.draw(size, stream)
 

@@ -35,7 +35,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def too_wide(problem: Problem) -> bool:
-    """Whether scales are too wide for so many outputs."""
     return problem.forest is not None and not reaches(problem.forest, problem.law)
 
 

@@ -54,7 +54,6 @@ def _law(problem: Problem) -> Law:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw noise along the free direction; zero when nothing is free."""
     del truth  # the law does not depend on it
     if problem.space.dimension == 0:
         return np.zeros((size, problem.law.n), dtype=np.int64 if problem.law.integer else np.float64)
@@ -62,7 +61,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread:
-    """Errors along the free direction, from the law itself."""
     n = problem.law.n
     if problem.space.dimension == 0:
         return Spread(np.zeros(n), lambda _weights: 0.0, lambda _p: np.zeros(n))

@@ -65,7 +65,6 @@ def equality_share(problem: Problem) -> float:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw noise that makes truth + noise satisfy the system, (size, n)."""
     n = problem.law.n
     kept: list[Array] = []
     found, batch = 0, 16
@@ -92,7 +91,6 @@ def _holds(problem: Problem, noise: Array, truth: Truth) -> Bools:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Measured on simulated draws where the law does not depend on the data."""
     if problem.depends_on_data:
         return None
     return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))

@@ -41,7 +41,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     solution = _solution(problem)
     assert solution is not None
@@ -74,7 +73,6 @@ class Solution:
         return np.asarray(np.abs(numbers @ self.solve.T) @ self.follow)
 
     def draw(self, size: int, stream: Stream) -> Floats:
-        """Draw until enough are kept."""
         kept: list[Floats] = []
         missing, most = size, max(1, BATCH // max(1, len(self.outputs)))
         while missing > 0:

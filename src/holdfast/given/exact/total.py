@@ -73,7 +73,6 @@ def variance(problem: Problem) -> float:
 
 
 def spread(problem: Problem) -> Spread:
-    """Errors of each output: exchangeable up to signs, with covariance −variance/(n−1) between two outputs."""
     n, signs = problem.law.n, _signs(problem)
     each = variance(problem)
 

@@ -59,7 +59,6 @@ class Ties:
         return cls(groups, signs, _merged(problem.law, groups, len(rows)))
 
     def draw(self, low: Ints, high: Ints, size: int, stream: Stream) -> Ints:
-        """Draw noise within these bounds on it, (size, n)."""
         count = self.law.n - 1
         least, most = np.full(count + 1, -LARGEST), np.full(count + 1, LARGEST)
         tied = np.flatnonzero(self.group >= 0)
@@ -112,7 +111,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Measured on simulated draws; None where the law depends on the data."""
     if problem.depends_on_data:
         return None
     return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))

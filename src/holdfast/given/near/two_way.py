@@ -74,7 +74,6 @@ class Layout:
         return Windows.of(float(max(self.scales)), *self.cells.shape)
 
     def table(self) -> Table:
-        """The weights, written out for the compiled draws."""
         windows, rows = self.windows(), len(self.cells)
         sizes = np.abs(np.arange(-windows.reach, windows.reach + 1)).astype(np.float64)
         exponents = [sizes / float(s) for s in self.scales]
@@ -151,7 +150,6 @@ def least_tau(problem: Problem) -> float:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
-    """Draw noise with margins of 0, (size, n)."""
     del truth  # the law does not depend on it
     found = _proposals(problem)
     assert found is not None

@@ -67,7 +67,6 @@ def refusal(problem: Problem) -> str:
 
 
 def accepts(problem: Problem) -> bool:
-    """Whether integer noise has equalities that leave few dimensions."""
     return not refusal(problem)
 
 
@@ -97,7 +96,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Measured on states of long walks; None where data matter."""
     if problem.depends_on_data:
         return None
     if problem.space.dimension == 0:
@@ -140,7 +138,6 @@ class LineChain:
         return cls(moves, flatter, origin, problem.space.dimension)
 
     def inside(self, states: Array) -> Bools:
-        """Which states are within all bounds."""
         return np.asarray(((states >= self.moves.low) & (states <= self.moves.high)).all(axis=1))
 
     def start(self, count: int, stream: Stream) -> Array:

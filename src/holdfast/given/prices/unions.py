@@ -75,7 +75,6 @@ def _widened(relation: Neighbours) -> Iterator[Neighbours]:
 
 
 def _losses(law: Independent, differences: Ints) -> list[Fraction]:
-    """Σ|d_i|/λ_i of each difference."""
     which = law.complete
     sizes = np.stack([np.abs(differences[:, which == k]).sum(axis=1) for k in range(len(law.laws))], axis=1)
     rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
@@ -98,7 +97,6 @@ class Changes:
 
 
 def _by_tables(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """All tables of the union listed (Proposition 3)."""
     largest = int(np.abs(base.query.columns.data).max(initial=0)) if base.query.n == 1 else 0
     tables = _tables(problem, 2 * largest * max(relation.records, MOST_RECORDS))
     if tables is None:

@@ -123,7 +123,6 @@ class OnResiduals:
         }
 
     def over(self, base: Additive) -> OnResiduals:
-        """The same for rescaled noise."""
         before, after = self.base.law.scale_values[0], base.law.scale_values[0]
         assert before is not None
         assert after is not None
@@ -131,7 +130,6 @@ class OnResiduals:
         return replace(self, base=base, precisions={key: value * factor for key, value in self.precisions.items()})
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw noise, (size, n)."""
         del truth
         drawn = np.empty((size, self.base.query.n))
         for row in range(size):

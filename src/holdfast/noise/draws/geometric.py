@@ -40,11 +40,9 @@ class LaplaceTails:
     scale: Fraction
 
     def at(self, a: int) -> arb:
-        """Enclose P(U ≥ a), a ≥ 0."""
         return ball(-a / self.scale).exp() / (1 + ball(-1 / self.scale).exp())
 
     def run(self) -> Iterator[arb]:
-        """Enclose P(U ≥ 0), P(U ≥ 1), … in turn."""
         ratio = ball(-1 / self.scale).exp()
         tail = 1 / (1 + ratio)
         while True:
@@ -80,7 +78,6 @@ class SideAndTop:
         return (ratio + ball(-Fraction(1 << self.shift) / self.scale).exp()) / (1 + ratio)
 
     def run(self) -> Iterator[arb]:
-        """Enclose F_1, F_2, … in turn."""
         block, share, left = ball(-Fraction(1 << self.shift) / self.scale).exp(), self._share_left(), arb(1)
         while True:
             yield 1 - left * share
@@ -108,7 +105,6 @@ class Digit:
         return ball(-k * step).expm1() / ball(-self.size * step).expm1()
 
     def run(self) -> Iterator[arb]:
-        """Enclose F_1, …, F_{size−1} in turn."""
         return (self.at(k) for k in range(1, self.size))
 
 
@@ -131,7 +127,6 @@ class LaplaceSampler:
     widths: tuple[int, ...]
 
     def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
-        """Draw `count` independent whole numbers."""
         result = self.top.draw(count, stream)
         # Only an undecided comparison (chance 2**-50) leads to values beyond the table; it is checked all the
         # same, before the shift below could lose bits.

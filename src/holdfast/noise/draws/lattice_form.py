@@ -78,7 +78,6 @@ class LatticeForm:
         return int(self.basis.shape[1])
 
     def times(self, factor: Fraction) -> LatticeForm:
-        """Return the form multiplied by a factor, exactly."""
         return LatticeForm(self.basis, self.upper, tuple(weight * factor for weight in self.weights))
 
     # --- the form ------------------------------------------------------------------------------------------------

@@ -100,7 +100,6 @@ class TableSampler:
     comparison: Comparison
 
     def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
-        """Draw `count` independent whole numbers."""
         result = self.comparison.draw(count, stream)
         unfold(result)
         return result

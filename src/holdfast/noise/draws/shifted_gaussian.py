@@ -111,7 +111,6 @@ class ShiftedGaussian:
         return math.ceil((Fraction(1, 2) - self.sigma2) * (1 << self.bits))
 
     def _exponent(self, proposal: int, rest: int) -> Fraction:
-        """x exactly."""
         f = Fraction(rest, 1 << self.bits)
         turned = -f if proposal < 0 else f
         centre = self.sigma2 / self._scale
@@ -160,7 +159,6 @@ class ShiftedGaussian:
 
     @cached_property
     def mass(self) -> float:
-        """About θ(0)."""
         with working_precision(128):
             return double(total(self.sigma2))
 

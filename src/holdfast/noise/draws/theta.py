@@ -123,7 +123,6 @@ class GaussianTails:
     sigma2: Fraction
 
     def at(self, a: int) -> arb:
-        """Enclose P(U ≥ a), a ≥ 0."""
         # Far out the direct sum is short, and its accuracy is relative to the tail, not to the whole.
         far = a * a > 100 * self.sigma2 and self.sigma2 < _SHORT
         direct = far or self.sigma2 < _SMOOTH

@@ -49,7 +49,6 @@ class Zigzag:
         return 1 - (2 * self.tails.at(a + 1) if odd else self.tails.at(a) + self.tails.at(a + 1))
 
     def run(self) -> Iterator[arb]:
-        """Enclose F_1, F_2, … in turn."""
         tails = self.tails.run()
         next(tails)  # Q(0) takes part in F_0 = 0 only
         before = next(tails)

@@ -112,7 +112,6 @@ def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-    """Move noisy values, (size, n), to values that agree and add up: the nearest, or in steps."""
     if _formula(problem):
         residuals = _residuals(problem)
         assert residuals is not None
@@ -125,7 +124,6 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
 
 
 def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
-    """Move one table, (n,), with its evidence."""
     residuals = _residuals(problem)
     assert residuals is not None
     if _formula(problem):

@@ -39,7 +39,6 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Not known before data is seen: how often a bound bites depends on the truth."""
     if problem.system.has_inequalities:
         return None
     pinned = problem.space.pinned_coordinates()

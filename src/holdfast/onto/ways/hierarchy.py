@@ -29,7 +29,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-    """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     found = _nearest(problem)
     assert found is not None
     return found.move(noisy, *problem.bounds(right), ties)

@@ -39,13 +39,11 @@ def _steps(problem: Problem) -> LinkedSteps | None:
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-    """Move noisy values, (size, n), in steps."""
     coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
     return np.stack([certified(problem, row, right, int(coin)).values for row, coin in zip(noisy, coins, strict=True)])
 
 
 def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
-    """Move one table, (n,), with its evidence."""
     del right  # all sides are 0
     steps = _steps(problem)
     assert steps is not None
@@ -58,6 +56,5 @@ def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> An
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Not known before data is seen: nothing is below 0."""
     del problem, law
     return None

@@ -30,19 +30,16 @@ def accepts(problem: Problem) -> bool:
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
 def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
-    """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     moves, prices = _moved(task, coin)
     return answered(task, moves, (prices, np.zeros(0)))
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Simulated errors; not known before data is seen where there are bounds."""
     return simulated(problem, law, image)
 
 

@@ -38,19 +38,16 @@ def accepts(problem: Problem) -> bool:
 
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
-    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
 def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
-    """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     moves, price = _moved(task, coin)
     return answered(task, moves, (np.array([price]), np.zeros(0)))
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Simulated errors; not known before data is seen where there are bounds."""
     return simulated(problem, law, image)
 
 

@@ -31,7 +31,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
-    """Move the noisy values, (size, n)."""
     order = _chain(problem)
     assert order is not None
     low, high = problem.bounds(right)
@@ -63,7 +62,6 @@ def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ti
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Not known before data is seen: how often an order bites depends on the truth."""
     del problem, law
     return None
 

@@ -29,12 +29,10 @@ def accepts(problem: Problem) -> bool:
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
-    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return stacked(problem, noisy, ties, lambda row, coin: certified(problem, row, right, coin).values)
 
 
 def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
-    """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     nowhere = np.zeros_like(task.start)
     if task.missed(nowhere) is None and (task.shape.weights > 0).all():
@@ -48,5 +46,4 @@ def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> An
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Simulated errors; not known before data is seen where there are bounds."""
     return simulated(problem, law, image)

@@ -203,7 +203,6 @@ class CubeGaussian:
 
     @cached_property
     def largest(self) -> Fraction:
-        """The greatest dᵀΣ⁺d."""
         return _largest(self.spaces.squares(self.neighbours.adds), self.c) * self.neighbours.records**2
 
     def draw(self, size: int, stream: Stream) -> Floats:
@@ -212,7 +211,6 @@ class CubeGaussian:
         return self.spaces.spread_out([math.sqrt(c) * each for c, each in zip(self.c, normals, strict=True)], size)
 
     def spread(self) -> Spread:
-        """Normal errors; unbiased (SDP Cor 21)."""
         c = np.array([float(value) for value in self.c])
 
         def variance_of(weights: Floats) -> float:

@@ -179,7 +179,6 @@ class TreeGaussian:
 
     @property
     def largest(self) -> Fraction:
-        """The greatest ‖Π_N d‖²."""
         return self._loss[0]
 
     @property
@@ -202,7 +201,6 @@ class TreeGaussian:
         return result
 
     def spread(self) -> Spread:
-        """Normal errors; unbiased (SDP Cor 21)."""
         variances = np.empty(self.space.n)
         variances[self.space.order] = self.space.variances
         return normal_spread(variances, self.space.squared_length)

@@ -41,7 +41,6 @@ class WaveGaussian:
 
     @cached_property
     def largest(self) -> Fraction:
-        """The greatest dᵀΣ⁺d, rounded up."""
         return _loss(self.powers, self.neighbours)
 
     def draw(self, size: int, stream: Stream) -> Floats:

@@ -54,7 +54,6 @@ def _dense_root(problem: Problem) -> Floats | None:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw Gaussian noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     if _measured(problem):
         return _projected(problem, size, stream)
@@ -164,7 +163,6 @@ class Means:
         return cls(np.stack(groups), starts, np.array(factors), space.dimension / space.n)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Project each row of (size, n), in place."""
         _subtract_means(self.groups, self.starts, self.factors, rows)
         return rows
 
@@ -211,7 +209,6 @@ class Factorised:
     project: Callable[[Any], Floats]
 
     def __call__(self, rows: Floats) -> Floats:
-        """Project each row of (size, n)."""
         return np.ascontiguousarray(self.project(rows.T).T)
 
     def diagonal(self) -> None:

@@ -57,7 +57,6 @@ class Offers:
         return cls(smaller, which, rates) if _below(found, which, rates) else None
 
     def draw(self, size: int, stream: Stream) -> Ints:
-        """Draw vectors of the law, (size, n)."""
         noise = np.empty((size, len(self.form.basis)), dtype=np.int64)
         missing = np.arange(size)
         while missing.size:
@@ -126,7 +125,6 @@ def accepts(problem: Problem) -> bool:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
-    """Draw noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     offers = _offers(problem)
     assert offers is not None
