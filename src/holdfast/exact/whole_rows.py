@@ -21,7 +21,7 @@ class WholeRows:
     rank: int
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]], n: int) -> WholeRows:
+    def of(cls, rows: Sequence[Sequence[Any]], n: int) -> WholeRows:
         m = len(rows)
         R = flint.fmpz_mat(m, n, [int(x) for row in rows for x in row])
         wide = flint.fmpz_mat(n, m + n)
