@@ -110,7 +110,9 @@ def test_cards_say_what_they_show(shown):
 def test_pictures_of_plans_and_releases_show_their_figures(shown):
     for table in shown["plan"].tables:
         for level in table.levels:
-            assert f"{table.name}: {level.name}: {level.absolute_error:.3g}" in shown["plan"].plot().description
+            assert (
+                f"{table.name}: {level.level}: {level.expected_absolute_error:.3g}" in shown["plan"].plot().description
+            )
     drawn = shown["release"].plot(most=3)
     assert drawn.description.count(" to ") == 3
     assert drawn.description.startswith("level 2: value")

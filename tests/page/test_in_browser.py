@@ -120,7 +120,7 @@ def test_a_slider_moved_by_keys_changes_the_figure_that_the_library_computes(ope
     path.write_text(text)
     job = Job.from_spec(read_spec(path))
     assert float(job.spec.privacy.epsilon) > 1.2
-    assert page(FIGURES) == {level.name: level.absolute_error for level in plan(job).tables[0].levels}
+    assert page(FIGURES) == {level.level: level.expected_absolute_error for level in plan(job).tables[0].levels}
     click(page, "undo")
     until(page, f"document.getElementById('epsilon').value === '{amount}'")
     measured(page)

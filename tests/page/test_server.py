@@ -83,7 +83,7 @@ def test_the_figures_are_those_of_the_plan(made):
         assert answer.json()["measured"] is True
         (folder / "other.yaml").write_text(answer.json()["text"])
         expected = plan(Job.from_spec(read_spec(folder / "other.yaml"))).tables[0].levels
-        assert errors(answer) == {level.name: level.absolute_error for level in expected}
+        assert errors(answer) == {level.level: level.expected_absolute_error for level in expected}
 
 
 def test_an_answer_at_once_is_near_the_measured_one(made):

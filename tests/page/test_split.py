@@ -32,7 +32,7 @@ def test_the_best_shares_are_those_of_the_plan_and_searched_once(tmp_path, monke
     assert len(searches) == 1
     (tmp_path / "other.yaml").write_text(answer.json()["text"])
     expected = plan(Job.from_spec(read_spec(tmp_path / "other.yaml"))).tables[0].levels
-    assert errors(answer) == {level.name: level.absolute_error for level in expected}
+    assert errors(answer) == {level.level: level.expected_absolute_error for level in expected}
     assert len(searches) == 2
 
 

@@ -1,7 +1,6 @@
 """Errors that a spec accepts at most: judged by the plan, refused before the charge, solved for a budget."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -88,7 +87,7 @@ def test_a_release_is_refused_before_the_charge(tmp_path):
 def test_an_error_that_verification_would_refuse_is_refused_before_the_charge(tmp_path):
     """A level whose certified error is not the one that was judged would else be found after the charge."""
     made = job(tmp_path, ages(0.5, "{error: 4.5}"))
-    vars(made.tables[0])["levels"] = (replace(made.tables[0].levels[0], absolute_error=3.0),)
+    vars(made.tables[0])["levels"] = (made.tables[0].levels[0].model_copy(update={"expected_absolute_error": 3.0}),)
     with pytest.raises(Refused, match="would not pass its own verification: the mean error of age"):
         release(made, source=pl.DataFrame({"age": [1, 2]}))
     assert not made.spec.ledger_file.exists()

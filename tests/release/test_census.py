@@ -114,8 +114,8 @@ def test_accepted_errors_are_those_of_the_best_linear_estimate(tmp_path):
 def test_plan_and_explain_speak_of_levels_and_margins(town):
     made = job(town)
     levels = made.plan().tables[0].levels
-    assert [level.name for level in levels][:2] == ["town: sex × age × lives", "quarter: sex × age"]
-    assert all(0 < level.absolute_error < 50 for level in levels)
+    assert [level.level for level in levels][:2] == ["town: sex × age × lives", "quarter: sex × age"]
+    assert all(0 < level.expected_absolute_error < 50 for level in levels)
     assert "areas" in str(made.explain())
 
 

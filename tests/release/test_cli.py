@@ -169,7 +169,7 @@ def test_budgets_are_compared_in_one_table(folder):
     assert found.exit_code == 0, found.stderr
     budgets = json.loads(found.stdout)["budgets"]
     assert [each["epsilon"] for each in budgets] == [0.5, 1, 2]
-    errors = [each["tables"][0]["levels"][-1]["absolute_error"] for each in budgets]
+    errors = [each["tables"][0]["levels"][-1]["expected_absolute_error"] for each in budgets]
     assert errors[0] == pytest.approx(2 * errors[1], rel=0.2)
     assert errors[1] > errors[2]
     odds = [each["right_guesses_in_100"] for each in budgets]

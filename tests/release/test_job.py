@@ -115,12 +115,12 @@ def test_auto_takes_the_least_error_at_the_same_guarantee(tmp_path):
     made = job(tmp_path, tree(table="guess: 30", rest=EVERYTHING))
     compared = made.tables[0].comparison
     assert [each.method for each in compared] == ["given", "onto", "given-then-onto", "topdown", "bluedown"]
-    scores = [each.errors.score for each in compared]
+    scores = [each.expected_absolute_error for each in compared]
     chosen = [each.chosen for each in compared]
     assert sum(chosen) == 1
     assert scores[chosen.index(True)] <= 1.01 * min(scores)
     # Non-negativity has a price under Laplace noise, and auto sees it.
-    assert compared[0].errors.score > 1.1 * min(scores)
+    assert compared[0].expected_absolute_error > 1.1 * min(scores)
     assert (
         job(tmp_path, tree(table="guess: 30", rest=EVERYTHING)).tables[0].chosen.method == made.tables[0].chosen.method
     )
@@ -324,7 +324,7 @@ def test_an_error_that_nobody_can_tell_is_unknown_and_not_refused(tmp_path):
     text = tree(table="shares: {city: 0.5, borough: 0.5}", rest=f"{EVERYTHING}\nmethod: topdown")
     untold = job(tmp_path, text)
     planned = plan(untold).as_mapping()["tables"][0]
-    assert [level["absolute_error"] for level in planned["levels"]] == [None] * 3
+    assert [level["expected_absolute_error"] for level in planned["levels"]] == [None] * 3
     assert "nobody can tell them without a guess" in planned["errors_known"]
     json.dumps(planned, allow_nan=False)
     assert 0 < job(tmp_path, text.replace("root: city", "root: city, guess: 100")).tables[0].errors.score < 1000

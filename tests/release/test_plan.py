@@ -21,8 +21,8 @@ def test_the_errors_of_plain_noise_are_those_of_its_law(tmp_path):
     a = math.exp(-0.5)  # integer Laplace of scale 2: P(u) ∝ a^|u|, so E|u| = 2a/(1 − a²)
     expected = 2 * a / (1 - a * a)
     # 6,000 draws with a standard deviation below 2.8: six standard errors are 0.22.
-    assert level.absolute_error == pytest.approx(expected, abs=0.22)
-    assert level.noise == "integer Laplace, scale 2"
+    assert level.expected_absolute_error == pytest.approx(expected, abs=0.22)
+    assert level.in_words == "integer Laplace, scale 2"
     # P(|u| > 7) is 0.019 and P(|u| > 5) is 0.051: the 2.5 % points are −7 or −6.
     assert level.interval_width in (12, 13, 14)
     assert level.figures == 3
@@ -41,8 +41,8 @@ def test_a_guess_changes_the_expected_errors(tmp_path):
     zones = {}
     for guess in (0, 10_000):
         found = plan(job(tmp_path, tree(table=f"guess: {guess}", rest=bounded)))
-        zones[guess] = found.tables[0].levels[-1].absolute_error
-    far = plan(job(tmp_path, tree(rest=bounded))).tables[0].levels[-1].absolute_error
+        zones[guess] = found.tables[0].levels[-1].expected_absolute_error
+    far = plan(job(tmp_path, tree(rest=bounded))).tables[0].levels[-1].expected_absolute_error
     assert zones[0] < 0.8 * zones[10_000]
     assert zones[10_000] == pytest.approx(far, rel=0.1)
 
@@ -80,8 +80,8 @@ def test_a_plan_reads_no_records(tmp_path, monkeypatch):
 def test_exact_levels_are_marked(tmp_path):
     levels = plan(job(tmp_path, tree(rest="hold: [consistent, {exact: [borough]}]"))).tables[0].levels
     assert [level.exact for level in levels] == [True, True, False]
-    assert [level.noise for level in levels[:2]] == ["none: follows from exact figures", "none: published exactly"]
-    assert [level.absolute_error == 0 for level in levels] == [True, True, False]
+    assert [level.in_words for level in levels[:2]] == ["none: follows from exact figures", "none: published exactly"]
+    assert [level.expected_absolute_error == 0 for level in levels] == [True, True, False]
 
 
 def test_plans_are_json_and_repeatable(tmp_path):
@@ -99,7 +99,7 @@ def test_plans_are_json_and_repeatable(tmp_path):
 
 def test_unmeasured_levels_are_named(tmp_path):
     found = plan(job(tmp_path, tree(table="shares: {city: 1, zone: 3}", rest="hold: [consistent]\nmethod: given")))
-    assert [level.noise for level in found.tables[0].levels][1] == "not measured"
+    assert [level.in_words for level in found.tables[0].levels][1] == "not measured"
 
 
 def test_explanations_name_what_is_given_away(tmp_path):
@@ -121,7 +121,7 @@ def test_explanations_name_what_is_given_away(tmp_path):
 
 def test_cubes_are_planned_by_margin(tmp_path):
     found = plan(job(tmp_path, cube(table="margins: [[sex], [age], []]", rest="method: noise")))
-    assert [(level.name, level.figures) for level in found.tables[0].levels] == [("sex", 2), ("age", 3), ("total", 1)]
+    assert [(level.level, level.figures) for level in found.tables[0].levels] == [("sex", 2), ("age", 3), ("total", 1)]
     assert np.isfinite([level.interval_width for level in found.tables[0].levels]).all()
 
 

@@ -69,7 +69,7 @@ def test_k_norm_noise_with_an_exact_total(tmp_path):
     rest = "table: {histogram: size, numbers: real}\nhold: [{exact: [total]}]\nmethod: extend"
     table = job(tmp_path, CELLS + rest).tables[0]
     assert {each.method: each.chosen for each in table.comparison} == {"extend-laplace": False, "extend-k-norm": True}
-    assert table.errors.score == min(each.errors.score for each in table.comparison)
+    assert table.errors.score == min(each.expected_absolute_error for each in table.comparison)
 
 
 def test_scopes_can_be_chosen(tmp_path):
@@ -86,7 +86,7 @@ def test_the_plan_says_how_good_the_noise_is(tmp_path):
     gap = re.fullmatch(r"its total squared error is within (\S+) % of the least of any Gaussian noise", words)
     assert gap is not None
     assert float(gap[1]) < 0.1
-    assert "standard error" in planned.levels[0].noise
+    assert "standard error" in planned.levels[0].in_words
     assert words in explain(made)["How the noise is drawn"][0]
     assert evidence(plan(job(tmp_path, crossed("laplace", "given", hold=EXACT))).tables[0].mechanism) == ()
 
@@ -94,9 +94,9 @@ def test_the_plan_says_how_good_the_noise_is(tmp_path):
 def test_figures_without_noise_are_shown_as_exact(tmp_path):
     rest = "hold: [consistent, {exact: [borough]}]\nmethod: extend-gaussian"
     planned = plan(job(tmp_path, tree(privacy="rho: 1", table="numbers: real", rest=rest))).tables[0]
-    assert planned.levels[0].noise == "none: follows from exact figures"
-    assert (planned.levels[0].absolute_error, planned.levels[0].interval_width) == (0, 0)
-    assert planned.levels[2].absolute_error > 0.1
+    assert planned.levels[0].in_words == "none: follows from exact figures"
+    assert (planned.levels[0].expected_absolute_error, planned.levels[0].interval_width) == (0, 0)
+    assert planned.levels[2].expected_absolute_error > 0.1
 
 
 def test_projections_weigh_all_outputs_alike(tmp_path):
@@ -118,7 +118,7 @@ def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
     compared = {each.method: each for each in job(tmp_path, crossed(kind, "auto")).tables[0].comparison}
     assert compared[expected].errors is not None
     chosen = next(each for each in compared.values() if each.chosen)
-    scores = [each.errors.score for each in compared.values() if each.errors is not None]
+    scores = [each.expected_absolute_error for each in compared.values() if each.basis is not None]
     assert chosen.errors.score <= 1.06 * min(scores)  # equal to two digits
     whole = job(tmp_path, crossed(kind, "auto", table="")).tables[0]
     assert expected not in [each.method for each in whole.comparison]
@@ -250,4 +250,4 @@ def test_whole_noise_made_for_exact_figures_meets_the_budget(tmp_path, law, kind
     if law == "optimal":
         planned = plan(made).tables[0]
         assert any("of the least of any Gaussian noise" in words for words in evidence(planned.mechanism))
-        assert planned.levels[2].noise.startswith("optimal lattice Gaussian, standard error")
+        assert planned.levels[2].in_words.startswith("optimal lattice Gaussian, standard error")

@@ -42,7 +42,7 @@ def test_released_values_are_real_and_add_up(tmp_path):
     more = "hold: [{exact: [[sex], [age]]}]\nmethod: given"
     table = ("table: {histogram: age}", "table: {cube: [sex, age], numbers: real}")
     made = with_records(tmp_path, "histogram", table, more=more)
-    assert "Laplace, scale" in plan(made).tables[0].levels[0].noise
+    assert "Laplace, scale" in plan(made).tables[0].levels[0].in_words
     folder = release(made)
     verdict = verify(folder)
     assert verdict.ok, str(verdict)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -235,8 +236,8 @@ def what_if(found: Any) -> None:
     for t, first in enumerate(jobs[0].tables):
         for k, level in enumerate(first.levels):
             errors = [job.tables[t].levels[k] for job in jobs]
-            cells = ["exact" if each.exact else _short(each.absolute_error) for each in errors]
-            shown.add_row(escape(f"{first.name}: {level.name}" if several else level.name), *cells)
+            cells = ["exact" if each.exact else _short(each.errors[0]) for each in errors]
+            shown.add_row(escape(f"{first.name}: {level.level}" if several else level.level), *cells)
         chosen = [job.tables[t].chosen for job in jobs]
         made = [f"{each.method}{'' if each.error_bars else ', no error bars'}" for each in chosen]
         shown.add_row(escape(f"{first.name}: method" if several else "method"), *made)
@@ -275,7 +276,8 @@ def _protects(table: Any, *, several: bool) -> Table:
 
 def _levels(table: Any) -> Table:
     shown = Table(box=None, padding=(0, 2, 0, 0))
-    divided = any(level.share is not None for level in table.levels)
+    total = sum((Fraction(level.share) for level in table.levels if level.share is not None), Fraction(0))
+    divided = total > 0
     for name, side in (
         ("level", "left"),
         ("figures", "right"),
@@ -286,10 +288,10 @@ def _levels(table: Any) -> Table:
     ):
         shown.add_column(name, justify=side)
     for level in table.levels:
-        error, width = _short(level.absolute_error), _short(level.interval_width)
-        share = () if not divided else ("" if level.share is None else f"{level.share:.3g}",)
-        noise, error = escape(level.noise), "exact" if level.exact else error
-        shown.add_row(escape(level.name), f"{level.figures:,}", *share, noise, error, width)
+        error, half = level.errors
+        share = () if not divided else ("" if level.share is None else f"{float(Fraction(level.share) / total):.3g}",)
+        known, noise = "exact" if level.exact else _short(error), escape(level.in_words)
+        shown.add_row(escape(level.level), f"{level.figures:,}", *share, noise, known, _short(2 * half))
     return shown
 
 
@@ -301,11 +303,11 @@ def _comparison(table: Any) -> Table:
     several = len({each.noise for each in table.comparison}) > 1
     for each in table.comparison:
         name = f"{each.method} ({each.noise})" if several else each.method
-        if each.errors is None:
+        if each.basis is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
             bars = "error bars" if each.error_bars else "no error bars"
-            shown.add_row(name, _short(each.errors.score), ", ".join(filter(None, (bars, _mark(each)))))
+            shown.add_row(name, _short(each.expected_absolute_error), ", ".join(filter(None, (bars, _mark(each)))))
     return shown
 
 
@@ -313,8 +315,8 @@ def _mark(each: Any) -> str:
     return f"{'chosen' if each.chosen else ''}{', as a last resort' if each.last_resort else ''}".removeprefix(", ")
 
 
-def _short(number: float) -> str:
-    if math.isinf(number):
+def _short(number: float | None) -> str:
+    if number is None or math.isinf(number):
         return "unknown"
     return f"{number:,.3g}" if number < 1000 else f"{number:,.0f}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -123,9 +122,9 @@ def methods(job: Job) -> dict[str, str]:
     """The comparison of methods."""
     shown = []
     for table in job.tables:
-        known = [each for each in table.comparison if each.errors is not None and math.isfinite(each.errors.score)]
+        known = [each for each in table.comparison if each.expected_absolute_error is not None]
         several = len({each.noise for each in table.comparison}) > 1
-        rows = [(_named(each, several), each.errors.score if each.errors else math.inf, 0.0) for each in known]
+        rows = [(_named(each, several), each.expected_absolute_error or 0.0, 0.0) for each in known]
         chosen = [i for i, each in enumerate(known) if each.chosen]
         picture = bars(rows, "mean over levels of the expected absolute error", chosen) if len(rows) > 1 else None
         shown.append({"table": table, "picture": picture, "several": several})

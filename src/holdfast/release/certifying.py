@@ -6,16 +6,10 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.mechanism.correlated.residuals import OnResiduals
-from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.certificate.certificate import Certificate, PublicFile, ReleasedFile
@@ -36,10 +30,8 @@ from holdfast.release.facts.statement import AcceptedError, RecodedAxis, Residua
 from holdfast.release.facts.table import (
     Interval,
     Kind,
-    LevelCertificate,
     LinkedTable,
     Margin,
-    Noise,
     Protects,
     TableCertificate,
     TableNeighbours,
@@ -100,10 +92,10 @@ def table_certificate(
         method=table.chosen.method,
         ways=ways,
         mechanism=repr(table.mechanism),
-        noise_by_level=_levels(table),
+        noise_by_level=list(table.levels),
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
-        compared=[each.fact for each in table.comparison],
+        compared=list(table.comparison),
         accepted=[
             AcceptedError(
                 level=each.level,
@@ -170,52 +162,6 @@ def domain_hash(layout: Layout) -> str:
     for name, texts in columns.items():
         found.update(json.dumps([name, texts.tolist()], ensure_ascii=False, separators=(",", ":")).encode())
     return f"sha256:{found.hexdigest()}"
-
-
-def _levels(table: Table) -> list[LevelCertificate]:
-    """Describe every level: share, noise before anything is made to hold, and the errors of the plan."""
-    found = []
-    shares, levels = table.problem.shares, table.layout.levels
-    for number, level in enumerate(table.levels):
-        measured = number < len(levels)
-        share = None if shares is None or not measured else str(shares.get(level.name, 0))
-        found.append(
-            LevelCertificate(
-                level=level.name,
-                figures=level.figures,
-                exact=level.exact,
-                published=level.published,
-                follows=level.follows,
-                share=share,
-                noise=_noise(table.mechanism, table.layout.level_of == number) if measured else [],
-                in_words=level.noise,
-                expected_absolute_error=_finite(level.absolute_error),
-                interval_width=_finite(level.interval_width),
-            )
-        )
-    return found
-
-
-def _noise(mechanism: Mechanism, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
-    law = mechanism.base.law
-    if mechanism.source.law == RESIDUALS:  # it is said residual by residual
-        return []
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
-    found = []
-    for number, figures in zip(*np.unique(which[outputs], return_counts=True), strict=True):
-        parameter = law.scale_values[number]
-        if parameter is None:
-            found.append(Noise(law=None, whole=law.integer, scale=None, parameter=None, figures=int(figures)))
-            continue
-        scale = float(parameter) if law.kind == "laplace" else math.sqrt(parameter)
-        kind = cast(Literal["laplace", "gaussian"], law.kind)
-        text = str(Fraction(parameter))
-        found.append(Noise(law=kind, whole=law.integer, scale=scale, parameter=text, figures=int(figures)))
-    return found
-
-
-def _finite(number: float) -> float | None:
-    return None if math.isinf(number) else number
 
 
 def certificate_of(

@@ -144,7 +144,7 @@ def _rows(item: Any, truth: Any, size: int, stream: Stream) -> list[Compared]:
             Compared(
                 table.name if _several(item) else item.job.title,
                 table.statements[0],
-                {level.name: level.absolute_error for level in table.levels},
+                {level.level: level.errors[0] for level in table.levels},
                 tuple(map(str, table.unprotected)),
             )
             for table in item.tables
@@ -154,10 +154,7 @@ def _rows(item: Any, truth: Any, size: int, stream: Stream) -> list[Compared]:
             Compared(
                 table.name if _several(item) else item.certificate.title,
                 table.statements[0],
-                {
-                    level.level: math.inf if level.expected_absolute_error is None else level.expected_absolute_error
-                    for level in table.noise_by_level
-                },
+                {level.level: level.errors[0] for level in table.noise_by_level},
                 tuple(f"{each.level} ({each.figures:,} of {each.of:,} figures)" for each in table.unprotected),
             )
             for table in item.certificate.tables

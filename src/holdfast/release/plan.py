@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,11 +18,12 @@ from holdfast.privacy.odds import heading, in_hundred, promise_rows
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.error_targets import Accepted, accepted
+from holdfast.release.facts.table import Level
 from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.sizes import public_answer
-from holdfast.release.job.table import Level, Table
+from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spec.sections import MOST_ASKED
@@ -93,7 +93,7 @@ class Plan:
         for table in self.tables:
             what = sentence_about(table.name, f"{table.kind}, method {table.method}")
             lines.append(f"  {what}, expected absolute error by level:")
-            lines += [f"    {level.name}: {_error(level)}" for level in table.levels]
+            lines += [f"    {level.level}: {_error(level)}" for level in table.levels]
         lines += [f"  not protected: {words}" for words in self.unprotected]
         return "\n".join(lines)
 
@@ -101,7 +101,7 @@ class Plan:
         """Draw the expected absolute error of every level; the line ends at half the width of 95 in 100 errors."""
         several = len(self.tables) > 1
         rows = [
-            (f"{table.name}: {level.name}" if several else level.name, level.absolute_error, level.interval_width / 2)
+            (f"{table.name}: {level.level}" if several else level.level, *level.errors)
             for table in self.tables
             for level in table.levels
         ]
@@ -142,8 +142,9 @@ class Plan:
 
 
 def _error(level: Level) -> str:
-    known = "unknown" if math.isinf(level.absolute_error) else f"{level.absolute_error:,.3g}"
-    return f"exact ({level.noise.removeprefix('none: ')})" if level.exact else known
+    error = level.expected_absolute_error
+    known = "unknown" if error is None else f"{error:,.3g}"
+    return f"exact ({level.in_words.removeprefix('none: ')})" if level.exact else known
 
 
 def _as_mapping(table: Table) -> dict[str, Any]:
@@ -152,7 +153,7 @@ def _as_mapping(table: Table) -> dict[str, Any]:
         "kind": table.kind,
         "method": table.method,
         "ways": table.ways,
-        "levels": [level.as_mapping() for level in table.levels],
+        "levels": [level.model_dump(mode="json") for level in table.levels],
         "evidence": list(evidence(table.mechanism)),
         "errors_known": table.errors.basis,
         "simulated_tables": table.errors.tables,
@@ -160,7 +161,7 @@ def _as_mapping(table: Table) -> dict[str, Any]:
         "unprotected": [each.model_dump(mode="json") for each in table.unprotected],
         "protects": None if table.protects is None else table.protects.as_mapping(),
         "statements": [statement.as_mapping() for statement in table.guarantees],
-        "comparison": [each.fact.model_dump() for each in table.comparison],
+        "comparison": [each.model_dump() for each in table.comparison],
     }
 
 
@@ -226,7 +227,7 @@ class WhatIf:
                         "name": table.name,
                         "method": table.method,
                         "error_bars": bool(table.chosen.error_bars),
-                        "levels": [level.as_mapping() for level in table.levels],
+                        "levels": [level.model_dump(mode="json") for level in table.levels],
                     }
                     for table in job.tables
                 ],

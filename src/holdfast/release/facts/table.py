@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -177,8 +178,8 @@ class Noise(Model):
     figures: Annotated[int, Field(ge=1)]
 
 
-class LevelCertificate(Model):
-    """One level or margin: its share of the budget, its noise, and the errors that the plan expected.
+class Level(Model):
+    """One level or margin: its share of the budget, its noise, and the errors that the plan expects.
 
     `exact`: no figure of it has noise; so many are `published` exactly, and so many follow from these. `noise` is that
     of the noisy answers, empty for margins that none was taken of. The errors are null where nobody can tell them;
@@ -195,6 +196,12 @@ class LevelCertificate(Model):
     in_words: str
     expected_absolute_error: float | None
     interval_width: float | None
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The mean absolute error, and half the width of 95 in 100; infinite where nobody can tell them."""
+        mean, width = self.expected_absolute_error, self.interval_width
+        return math.inf if mean is None else mean, math.inf if width is None else width / 2
 
 
 class ComparedMethod(Model):
@@ -254,7 +261,7 @@ class TableCertificate(Model):
     method: str
     ways: str
     mechanism: str
-    noise_by_level: list[LevelCertificate]
+    noise_by_level: list[Level]
     errors_known: str
     simulated_tables: Annotated[int, Field(ge=0)]
     compared: list[ComparedMethod]
@@ -277,7 +284,7 @@ class TableCertificate(Model):
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None
 
     @property
-    def measured(self) -> list[LevelCertificate]:
+    def measured(self) -> list[Level]:
         """The levels or margins of its outputs, without exact margins that are written besides."""
         return [level for level in self.noise_by_level if level.noise or self.residuals]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -59,29 +59,31 @@ class Choice:
         return suited(self.problem, law) if asked == "auto" else asked_for(asked, law)
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question.
+@dataclass(eq=False)
+class Tried:
+    """One method in a comparison: its mechanism at the same guarantee as the others, or why it is out of the question.
 
-    `last_resort`: its statement is an estimate, or has a delta that was not asked for; it is compared because no other
-    method is left. `error_bars`: whether its tables can have them; None where it is out of the question.
+    `weaker`: one whose statement is an estimate, or has a delta that was not asked for; it is taken as a last resort
+    where no other method is left.
     """
 
     method: str
     noise: str
+    mechanism: Mechanism | None = None
     errors: Errors | None = None
     refused: str | None = None
-    chosen: bool = False
+    weaker: Mechanism | None = None
     last_resort: bool = False
-    error_bars: bool | None = None
 
-    @property
-    def fact(self) -> ComparedMethod:
-        """The comparison as a certificate has it."""
+    def fact(self, chosen: Tried) -> ComparedMethod:
         measured, known = self.errors, self.errors is not None and not math.isinf(self.errors.score)
-        names = ("method", "noise", "chosen", "last_resort", "refused", "error_bars")
         return ComparedMethod(
-            **{name: getattr(self, name) for name in names},
+            method=self.method,
+            noise=self.noise,
+            chosen=self is chosen,
+            last_resort=self.last_resort,
+            refused=self.refused,
+            error_bars=None if self.mechanism is None else can_have_error_bars(self.mechanism),
             expected_absolute_error=measured.score if measured is not None and known else None,
             per_level=list(measured.absolute) if measured is not None and known else None,
             basis=None if measured is None else measured.basis,
@@ -102,8 +104,10 @@ def choose(choice: Choice, law: str) -> Mechanism:
     raise _none(choice, refusals)
 
 
-def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[tuple[Compared, ...], Mechanism]:
-    """Return the comparison, with the chosen method marked, and its calibrated mechanism.
+def choose_among(
+    choice: Choice, laws: Sequence[str], target: Target
+) -> tuple[tuple[ComparedMethod, ...], Mechanism, Errors | None]:
+    """Return the comparison, with the chosen method marked, its calibrated mechanism, and its errors if measured.
 
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
     methods calibrated to the same total guarantee; one that can have error bars (THEORY H10) before one that cannot, if
@@ -111,38 +115,38 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     """
     pairs = [(law, method) for law in laws for method in choice.methods(law) if fits(method, law)]
     pairs = pairs or [(law, method) for law in laws for method in choice.methods(law)]  # each says why it does not
-    several = len(pairs) > 1
-    compared: list[Compared] = []
-    mechanisms: list[Mechanism | None] = []
-    weaker_ones: dict[int, Mechanism] = {}
-    for law, method in pairs:
-        try:
-            mechanism = made(method, choice.problem.noise(law, method), choice.problem)
-            fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-            weaker = _weaker_than_asked(choice, counted(fitted, choice.problem.scope))
-            found = _errors(choice, fitted, method) if several and weaker is None else None
-        except Refused as refusal:
-            reason = in_words_of_the_spec(choice.layout, str(refusal))
-            compared.append(Compared(method, law, refused=reason))
-            mechanisms.append(None)
-        else:
-            if weaker is not None:
-                weaker_ones[len(compared)] = fitted
-            compared.append(Compared(method, law, found, None if weaker is None else weaker.format(method)))
-            mechanisms.append(fitted if weaker is None else None)
-    if not any(mechanisms):
-        _take_weaker(choice, compared, mechanisms, weaker_ones)
-    ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
-    compared = [
-        each if mechanism is None else replace(each, error_bars=can_have_error_bars(mechanism))
-        for each, mechanism in zip(compared, mechanisms, strict=True)
+    tried = [_tried(choice, law, method, target, measured=len(pairs) > 1) for law, method in pairs]
+    if all(each.mechanism is None for each in tried):
+        _take_weaker(choice, tried)
+    drawn = [
+        (_rank(each, each.mechanism, choice.problem.scope), number, each.mechanism)
+        for number, each in enumerate(tried)
+        if each.mechanism is not None
     ]
-    best = _with_error_bars(compared, ranks, ranks.index(min(ranks)))
-    chosen = mechanisms[best]
-    if chosen is None:
-        raise _none(choice, [(each.method, each.refused or "") for each in compared])
-    compared[best] = replace(compared[best], chosen=True)
-    return tuple(compared), chosen
+    if not drawn:
+        raise _none(choice, [(each.method, each.refused or "") for each in tried])
+    rank, number, chosen = min(drawn, key=lambda one: one[:2])
+    if not can_have_error_bars(chosen):  # the best of those that can, if it is hardly worse
+        worth = WORTH_ERROR_BARS * rank[-1]
+        others = [one for one in drawn if can_have_error_bars(one[2]) and one[0][0] <= rank[0] and one[0][-1] <= worth]
+        rank, number, chosen = min(others, key=lambda one: one[:2], default=(rank, number, chosen))
+    return tuple(each.fact(tried[number]) for each in tried), chosen, tried[number].errors
+
+
+def _tried(choice: Choice, law: str, method: str, target: Target, *, measured: bool) -> Tried:
+    one = Tried(method, law)
+    try:
+        mechanism = made(method, choice.problem.noise(law, method), choice.problem)
+        fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
+        weaker = _weaker_than_asked(choice, counted(fitted, choice.problem.scope))
+        if weaker is not None:
+            one.weaker, one.refused = fitted, weaker.format(method)
+        else:
+            one.errors = _errors(choice, fitted, method) if measured else None
+            one.mechanism = fitted
+    except Refused as refusal:
+        one.refused = in_words_of_the_spec(choice.layout, str(refusal))
+    return one
 
 
 def _errors(choice: Choice, fitted: Mechanism, method: str) -> Errors:
@@ -157,40 +161,23 @@ def _weaker_than_asked(choice: Choice, statement: Guarantee) -> str | None:
     return ESTIMATE if choice.layout.asked.method == "auto" and statement.status != "proved" else None
 
 
-def _take_weaker(
-    choice: Choice, compared: list[Compared], mechanisms: list[Mechanism | None], weaker_ones: dict[int, Mechanism]
-) -> None:
+def _take_weaker(choice: Choice, tried: Sequence[Tried]) -> None:
     """Let methods in after all that promise a little less than asked, where no other method is left."""
-    for i, fitted in weaker_ones.items():
-        each = compared[i]
+    for each in tried:
         try:
-            found = _errors(choice, fitted, each.method)
+            each.errors = None if each.weaker is None else _errors(choice, each.weaker, each.method)
         except Refused as refusal:
-            compared[i] = replace(each, refused=in_words_of_the_spec(choice.layout, str(refusal)))
+            each.refused = in_words_of_the_spec(choice.layout, str(refusal))
         else:
-            compared[i], mechanisms[i] = replace(each, errors=found, refused=None, last_resort=True), fitted
+            if each.weaker is not None:
+                each.mechanism, each.refused, each.last_resort = each.weaker, None, True
 
 
-def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:
-    """Sort by what can be drawn, what no data can defeat, expected error; equal errors by the stronger statement."""
-    if mechanism is None:
-        return True, True, np.inf, True, np.inf
+def _rank(each: Tried, mechanism: Mechanism, scope: str) -> tuple[bool, float, bool, float]:
+    """Sort by what no data can defeat, then expected error; equal errors by the stronger statement."""
     score = 0.0 if each.errors is None else each.errors.score
     whole_orders = counted(mechanism, scope).orders == "integer"
-    return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
-
-
-def _with_error_bars(compared: list[Compared], ranks: list[tuple[bool, bool, float, bool, float]], best: int) -> int:
-    """The best method, or the best of those that can have error bars and are hardly worse."""
-    if compared[best].error_bars is not False:
-        return best
-    worth = WORTH_ERROR_BARS * ranks[best][-1]
-    others = [
-        rank
-        for each, rank in zip(compared, ranks, strict=True)
-        if each.error_bars and rank[:2] <= ranks[best][:2] and rank[-1] <= worth
-    ]
-    return ranks.index(min(others)) if others else best
+    return lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
 
 
 def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:

@@ -13,9 +13,10 @@ from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import Learnable, Persons
 from holdfast.queries import Neighbours
+from holdfast.release.facts.table import ComparedMethod
 from holdfast.release.job.caveats import caveats, persons_together
-from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
-from holdfast.release.job.errors import guessed
+from holdfast.release.job.choosing import Choice, choose, choose_among
+from holdfast.release.job.errors import Errors, guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import learnable, most, needed, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
@@ -105,7 +106,9 @@ class Job(Laid):
         return _target(self.spec)
 
 
-def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanism) -> Table:
+def _table(
+    choice: Choice, comparison: tuple[ComparedMethod, ...], mechanism: Mechanism, measured: Errors | None
+) -> Table:
     """Say what a calibrated mechanism promises about its table; refuse what agents are to make and cannot."""
     laid, held, scope = choice.layout, choice.holding, choice.problem.scope
     division, promised, first = division_of(laid), mechanism.guarantees, counted(mechanism, scope)
@@ -122,6 +125,7 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         choice.problem,
         choice.guess,
         comparison,
+        measured,
         mechanism,
         division,
         tuple(replace(each, unit=persons) for each in promised),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +17,7 @@ from holdfast.mechanism.published.linear import measured_deviations
 from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
-from holdfast.release.facts.table import Unprotected
-from holdfast.release.job.choosing import Compared
+from holdfast.release.facts.table import ComparedMethod, Level, Noise, Unprotected
 from holdfast.release.job.errors import NOTHING, TABLES, Errors, LevelErrors, errors
 from holdfast.release.job.methods import Problem
 from holdfast.release.job.standing import Standing
@@ -31,46 +31,23 @@ from holdfast.release.table.wording import DEFINED
 SUMMED = "that of the figures that it adds up"
 
 
-@dataclass(frozen=True)
-class Level:
-    """One level or margin of a table: its noise and its expected errors.
-
-    `exact`: no figure of it has noise. `published`, `follows`: how many figures are published exactly, and how many
-    follow from such figures. `share`: its part of the budget, where the spec divides it.
-    """
-
-    name: str
-    figures: int
-    noise: str
-    absolute_error: float
-    interval_width: float
-    exact: bool
-    published: int
-    follows: int
-    share: float | None = None
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold; null for errors that nobody can tell."""
-        unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(self, name)))
-        return vars(self) | dict.fromkeys(unknown)
-
-
 @dataclass(frozen=True, eq=False)
 class Table(LaidTable, Owner):
     """One table of a job.
 
     `problem`: what its method must respect. `guess`: the answer for the public guess of the spec. `comparison`: the
-    methods that came into question. `division`: who makes the table, where agents do. `guarantees`: every statement
-    that holds, of which the budget counts `counted`. `standing`: how every output is known. `derived`: rows that are
-    written besides the outputs, totals over categories and exact margins not asked for. `unprotected`: everything in it
-    that no statement protects.
-    `protects`: how many records must change together, column by column, and how strongly that is hidden (THEORY §12);
-    None where no figure is exact.
+    methods that came into question, and `measured` the errors of the chosen one where they were compared. `division`:
+    who makes the table, where agents do. `guarantees`: every statement that holds, of which the budget counts
+    `counted`. `standing`: how every output is known. `derived`: rows that are written besides the outputs, totals over
+    categories and exact margins not asked for. `unprotected`: everything in it that no statement protects. `protects`:
+    how many records must change together, column by column, and how strongly that is hidden (THEORY §12); None where no
+    figure is exact.
     """
 
     problem: Problem
     guess: Ints | None
-    comparison: tuple[Compared, ...]
+    comparison: tuple[ComparedMethod, ...]
+    measured: Errors | None
     mechanism: Mechanism
     division: Division | None
     guarantees: tuple[Guarantee, ...]
@@ -81,7 +58,7 @@ class Table(LaidTable, Owner):
     protects: Protection | None
 
     @cached_property
-    def chosen(self) -> Compared:
+    def chosen(self) -> ComparedMethod:
         return next(each for each in self.comparison if each.chosen)
 
     def assuming(self, old: Sequence[str], new: Sequence[str]) -> Table:
@@ -133,7 +110,7 @@ class Table(LaidTable, Owner):
     @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
-        return self.chosen.errors or self.errors_on(TABLES)
+        return self.measured or self.errors_on(TABLES)
 
     def errors_on(self, tables: int) -> Errors:
         """Expected errors, measured on at most so many simulated tables."""
@@ -143,33 +120,58 @@ class Table(LaidTable, Owner):
 
 def levels_of(table: Table) -> tuple[Level, ...]:
     """Describe every level of a table, and the sums that are written besides; errors are measured when asked for."""
-    laid, more, found = table.layout, table.derived, []
-    shares = table.problem.shares
+    laid, more, shares, found = table.layout, table.derived, table.problem.shares, []
     for i, name in enumerate(laid.levels):
         rows = np.flatnonzero(laid.level_of == i)
         noisy = rows[~table.standing.as_in_the_data[rows]]
-        noise = _noise(table.mechanism, noisy) if noisy.size else ""
-        level = _level(table, name, rows, noise, table.errors.levels[i])
-        part = None if shares is None else float(shares.get(name, 0) / sum(shares.values()))
-        found.append(replace(level, share=part))
-    if more is None:
-        return tuple(found)
-    for i, name in enumerate(more.titles):
-        rows = laid.query.n + np.flatnonzero(more.group_of == i)
-        found.append(_level(table, name, rows, SUMMED, table.errors.more[i]))
+        words = _noise(table.mechanism, noisy) if noisy.size else ""
+        share = None if shares is None else str(shares.get(name, 0))
+        laws = _laws(table.mechanism, rows)
+        found.append(_level(table, name, rows, words, table.errors.levels[i], share, laws))
+    if more is not None:
+        groups = [laid.query.n + np.flatnonzero(more.group_of == i) for i in range(len(more.titles))]
+        besides = zip(more.titles, groups, table.errors.more, strict=True)
+        found += [_level(table, name, rows, SUMMED, errors, None, []) for name, rows, errors in besides]
     return tuple(found)
 
 
-def _level(table: Table, name: str, rows: Ints, noise: str, errors: LevelErrors) -> Level:
+def _level(
+    table: Table, name: str, rows: Ints, words: str, errors: LevelErrors, share: str | None, laws: list[Noise]
+) -> Level:
     stands, figures = table.standing, rows.size
     counts = [int(each[rows].sum()) for each in (stands.exact, stands.follows, stands.defined)]
     told = zip(counts, (PUBLISHED, FOLLOWS, DEFINED), strict=True)
     known = [why if count == figures else f"{count:,} of {figures:,} {why}" for count, why in told if count]
     exact = sum(counts) == figures
-    words = f"none: {', '.join(known)}" if exact else "; ".join([noise, *known])
     return Level(
-        name, figures, words, *((0.0, 0.0) if exact else (errors.absolute, errors.width)), exact, counts[0], counts[1]
+        level=name,
+        figures=figures,
+        exact=exact,
+        published=counts[0],
+        follows=counts[1],
+        share=share,
+        noise=laws,
+        in_words=f"none: {', '.join(known)}" if exact else "; ".join([words, *known]),
+        expected_absolute_error=0.0 if exact else errors.absolute if errors.known else None,
+        interval_width=0.0 if exact else errors.width if errors.known else None,
     )
+
+
+def _laws(mechanism: Mechanism, outputs: Ints) -> list[Noise]:
+    """The noise of some outputs before anything is made to hold; that on residuals is said residual by residual."""
+    law = mechanism.base.law
+    if mechanism.source.law == RESIDUALS:
+        return []
+    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    found = []
+    for number, figures in zip(*np.unique(which[outputs], return_counts=True), strict=True):
+        one: dict[str, Any] = {"law": None, "scale": None, "parameter": None}
+        parameter = law.scale_values[number]
+        if parameter is not None:
+            scale = float(parameter) if law.kind == "laplace" else math.sqrt(parameter)
+            one = {"law": law.kind, "scale": scale, "parameter": str(Fraction(parameter))}
+        found.append(Noise(whole=law.integer, figures=int(figures), **one))
+    return found
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.privacy.words import describe
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.verify import verify
-from holdfast.release.facts.table import LevelCertificate, TableCertificate
+from holdfast.release.facts.table import Level, TableCertificate
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report.label import about, contents, quotable
 from holdfast.release.table.wording import (
@@ -86,13 +86,13 @@ def _errors(table: TableCertificate) -> list[str]:
     return [sentence_about(table.name, words) for words in sentences]
 
 
-def _error(level: LevelCertificate) -> str:
+def _error(level: Level) -> str:
     if level.exact:
         return f"0, {level.in_words.removeprefix('none: ')}"
     return "unknown" if level.expected_absolute_error is None else about(level.expected_absolute_error)
 
 
-def _part(level: LevelCertificate) -> str:
+def _part(level: Level) -> str:
     return "" if level.share is None else f", share {float(Fraction(level.share)):.3g}"
 
 

@@ -15,7 +15,7 @@ from holdfast.pictures import Picture, bands, bars, curves, number, parts
 from holdfast.privacy import odds
 from holdfast.privacy.words import Learnable
 from holdfast.release.certificate.certificate import Certificate
-from holdfast.release.facts.table import LevelCertificate, TableCertificate
+from holdfast.release.facts.table import Level, TableCertificate
 from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
 from holdfast.release.table.wording import NOT_COVERED, as_sentence
 
@@ -73,7 +73,7 @@ def how_wrong(table: TableCertificate) -> list[str]:
     return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level]
 
 
-def _wrong(level: LevelCertificate) -> str:
+def _wrong(level: Level) -> str:
     if level.exact:
         return f"as in the data ({level.in_words.removeprefix('none: ')})"
     if level.expected_absolute_error is None or level.interval_width is None:
