@@ -27,7 +27,7 @@ from scipy import sparse
 import holdfast as hf
 from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import in_one_process
-from holdfast.release.pieces.sheets import Sheets
+from holdfast.release.pieces.parts import Sheets
 from holdfast.release.pieces.tasks import Group, Here, by_piece, packed, unpacked
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.tables import ROW, read_parquet

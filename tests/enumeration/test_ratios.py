@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.release.certificate.estimating import studied_ratio
+from holdfast.release.certificate.comparing import studied_ratio
 
 ASKED = ((0.95, (333, 1000)), (0.95, (0, 60)), (0.6, (-70, 90)))
 

@@ -25,12 +25,11 @@ from holdfast.release import agents as distributed
 from holdfast.release.agents import identity, noise_keys, read_secret, with_check
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
-from holdfast.release.job.slices import shared_noise
+from holdfast.release.job.slices import OUTSIDERS, Division, against_outsiders, joined, shared_noise
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import Run
 from holdfast.release.signing import write_key
 from holdfast.release.spec.spec import read_spec
-from holdfast.release.table.division import OUTSIDERS, Division, against_outsiders, joined
 from holdfast.trees import Forest, Sampler
 from holdfast.version import __version__
 from jobs import ZONES

@@ -10,7 +10,7 @@ import postgres
 import released
 from at_once import charged_at_once
 from holdfast.release.certificate.verify import verify
-from holdfast.release.ledger import sums
+from holdfast.release.ledger import entries
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 
@@ -173,7 +173,7 @@ def test_whoever_may_only_add_rows_can_change_none(ledger, address):
 
 
 def test_processes_at_once_over_rows_of_sums(ledger, monkeypatch):
-    monkeypatch.setattr(sums, "EVERY", 6)
+    monkeypatch.setattr(entries, "EVERY", 6)
     ledger.set_budget(*DATA, epsilon=2)
     assert charged_at_once(3, 7, lambda name: charge(ledger, name)) == 16
     kinds = [row.kind for row in ledger.verify()]

@@ -11,7 +11,7 @@ from scipy import stats
 import holdfast as hf
 import released
 from holdfast.release.certificate.certificate import seal_of
-from holdfast.release.certificate.estimating import Estimate, quotient, whole_ends
+from holdfast.release.certificate.comparing import Estimate, quotient, whole_ends
 from holdfast.release.run import release
 
 RARE = 1e-6

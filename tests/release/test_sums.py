@@ -9,7 +9,7 @@ import pytest
 
 import holdfast as hf
 from at_once import charged_at_once
-from holdfast.release.ledger import sums
+from holdfast.release.ledger import entries
 from holdfast.release.ledger.accounts import Overspent
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.ledger.store import SCHEMA, TABLE, VERSION, VERSIONS, Entered, behind, hash_of
@@ -30,7 +30,7 @@ def charge(ledger, release, statements=STATEMENTS, unit=DATA, since=None):
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
     """A ledger with sums behind every sixth row."""
-    monkeypatch.setattr(sums, "EVERY", 6)
+    monkeypatch.setattr(entries, "EVERY", 6)
     found = Ledger(tmp_path / "ledger.sqlite")
     found.set_budget(*DATA, epsilon=2.25)
     for number in range(14):
@@ -66,7 +66,7 @@ def test_sums_say_what_all_charges_say(ledger):
     assert [row.kind for row in rows].count("sums") == 3
     assert len(recent(ledger)) < 13 < len(rows)
     for unit in (DATA, PERSON):
-        short, whole = sums.Sums(recent(ledger)).account(*unit), ledger.account(*unit)
+        short, whole = entries.Sums(recent(ledger)).account(*unit), ledger.account(*unit)
         assert short == whole
         parts = [entry.parts[0] for entry in ledger.entries(*unit)]
         assert Counter(dict(zip(whole.parts, whole.times, strict=True))) == Counter(parts)

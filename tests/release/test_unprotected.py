@@ -7,13 +7,12 @@ import holdfast as hf
 from holdfast.release.certificate.load import load
 from holdfast.release.explain import explain
 from holdfast.release.job.caveats import SHORTENED
-from holdfast.release.job.standing import standing
-from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected
+from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected, standing
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
 from holdfast.release.table.holding import holding
-from holdfast.release.table.laying import layout
+from holdfast.release.table.laid import layout
 from holdfast.release.table.public import PublicFiles
 from jobs import cube, job, tree
 

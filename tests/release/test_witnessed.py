@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 import holdfast.release.witnessed.committing as committing
+import holdfast.release.witnessed.committing as reexecuting
 import holdfast.release.witnessed.opening as openings
-import holdfast.release.witnessed.reexecuting as reexecuting
 import killing
 import witnessing
 from holdfast.arguments import Refused
@@ -24,8 +24,7 @@ from holdfast.release.ledger.entries import COMMITTED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 from holdfast.release.standalone_verifier.commitment import commitment_of
-from holdfast.release.witnessed.committing import commit, draw_committed
-from holdfast.release.witnessed.reexecuting import reexecuted
+from holdfast.release.witnessed.committing import commit, draw_committed, reexecuted
 from jobs import cube, job, tree
 from tampering import certificate_of, sealed
 

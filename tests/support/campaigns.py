@@ -24,10 +24,9 @@ import witnessing
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.accounts import Overspent
-from holdfast.release.ledger.entries import charge_content
+from holdfast.release.ledger.entries import EVERY, Sums, charge_content
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, behind
-from holdfast.release.ledger.sums import EVERY, Sums
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 

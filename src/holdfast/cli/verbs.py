@@ -213,7 +213,7 @@ def verify(
 
         verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key, officer=officer)
         if opened is not None:
-            from holdfast.release.witnessed.reexecuting import reexecuted
+            from holdfast.release.witnessed.committing import reexecuted
 
             verdict = replace(verdict, checks=(*verdict.checks, reexecuted(folder, opened, source, step)))
     showing.told(json, quiet, verdict.as_mapping, lambda: showing.verdict(verdict))

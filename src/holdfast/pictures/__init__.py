@@ -1,9 +1,8 @@
 """Pictures and short cards, made of text alone: the same for report, notebooks and files, without another library."""
 
-from holdfast.pictures.card import card, rows_of, table_of
 from holdfast.pictures.charts import bands, bars, chosen_rows, curves, hundred, parts, points, spreads
 from holdfast.pictures.studies import Layer, five, plane
-from holdfast.pictures.svg import Picture, number
+from holdfast.pictures.svg import Picture, card, number, rows_of, table_of
 
 __all__ = [
     "Layer",

@@ -15,8 +15,7 @@ from holdfast.arguments import Refused
 
 if TYPE_CHECKING:
     from holdfast.release.certificate.certificate import Certificate
-    from holdfast.release.facts.statement import Statement
-    from holdfast.release.facts.table import TableCertificate
+    from holdfast.release.facts.table import Statement, TableCertificate
 
 #: The first words of a reason, the noise it is about, and whether that is drawn given the sums.
 REASONS = {

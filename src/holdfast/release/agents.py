@@ -33,7 +33,7 @@ from holdfast.release.disclosure.public_words import published
 from holdfast.release.ends import saying, saying_nothing_happened, told
 from holdfast.release.error_targets import refuse_unmet
 from holdfast.release.job.job import Job
-from holdfast.release.job.slices import shared_noise
+from holdfast.release.job.slices import Division, joined, shared_noise
 from holdfast.release.job.table import Table
 from holdfast.release.ledger.entries import content_of
 from holdfast.release.ledger.ledger import Ledger
@@ -51,7 +51,6 @@ from holdfast.release.signing import (
 )
 from holdfast.release.spec.origin import Origin
 from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
-from holdfast.release.table.division import Division, joined
 from holdfast.version import __version__
 
 #: Where the command looks for the secret when no file is named.

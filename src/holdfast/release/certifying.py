@@ -12,27 +12,32 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from holdfast.mechanism.correlated.residuals import OnResiduals
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.linked import LinkedCounts
-from holdfast.release.certificate.certificate import Certificate, PublicFile, ReleasedFile
-from holdfast.release.certificate.registry import (
+from holdfast.release.certificate.certificate import (
     CENTRAL,
     DISTRIBUTED,
     UNSTATED,
     Accounting,
     Basic,
+    Certificate,
     Deployment,
     Implementation,
     Parameter,
     PrivacyLoss,
+    PublicFile,
+    ReleasedFile,
     Variant,
 )
 from holdfast.release.error_targets import judged
-from holdfast.release.facts.statement import AcceptedError, RecodedAxis, ResidualNoise, Software
 from holdfast.release.facts.table import (
+    AcceptedError,
     Interval,
     Kind,
     LinkedTable,
     Margin,
     Protects,
+    RecodedAxis,
+    ResidualNoise,
+    Software,
     TableCertificate,
     TableNeighbours,
     Unprotected,

@@ -18,6 +18,7 @@ from holdfast.privacy.odds import heading, in_hundred, promise_rows
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.error_targets import Accepted, accepted
+from holdfast.release.explain import budget_of, foreseen
 from holdfast.release.facts.table import Level
 from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
@@ -28,8 +29,7 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spec.sections import MOST_ASKED
 from holdfast.release.spec.spec import Spec
-from holdfast.release.spending import budget_of, foreseen
-from holdfast.release.table.laying import table_bytes
+from holdfast.release.table.laid import table_bytes
 from holdfast.release.table.wording import sentence_about
 
 #: Memory of the loaded library, as measured on releases of the examples and of nations of 81,000 and 270,000 blocks

@@ -19,8 +19,7 @@ from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, read_certificate
-from holdfast.release.certificate.comparing import Summed, difference, ratio
-from holdfast.release.certificate.estimating import Ends, Estimate, within
+from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, ratio, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts.table import TableCertificate

@@ -27,7 +27,7 @@ from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query
 from holdfast.release.facts.table import TableCertificate
 from holdfast.release.storage.tables import Named, texts
-from holdfast.release.table.laying import KINDS
+from holdfast.release.table.laid import KINDS
 from holdfast.release.table.rules import added, as_certified, both, exact_rows, sums_of_rows
 
 #: Methods whose draws are conditioned on everything that holds.

@@ -20,14 +20,12 @@ from holdfast.release.job.errors import Errors, guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import learnable, most, needed, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
-from holdfast.release.job.slices import shared_noise
-from holdfast.release.job.standing import standing
+from holdfast.release.job.slices import Division, against_outsiders, division_of, shared_noise
 from holdfast.release.job.table import Table
-from holdfast.release.job.unprotected import in_words, unprotected
+from holdfast.release.job.unprotected import in_words, standing, unprotected
 from holdfast.release.ledger.accounts import Unit
 from holdfast.release.spec.origin import RECORDS, Origin, planned
 from holdfast.release.spec.spec import Spec
-from holdfast.release.table.division import Division, against_outsiders, division_of
 from holdfast.release.table.exactly import derived
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.laid import Laid, laid

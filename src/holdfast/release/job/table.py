@@ -20,9 +20,9 @@ from holdfast.privacy.protection import Protection
 from holdfast.release.facts.table import ComparedMethod, Level, Noise, Unprotected
 from holdfast.release.job.errors import NOTHING, TABLES, Errors, LevelErrors, errors
 from holdfast.release.job.methods import Problem
-from holdfast.release.job.standing import Standing
+from holdfast.release.job.slices import Division
+from holdfast.release.job.unprotected import Standing
 from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
-from holdfast.release.table.division import Division
 from holdfast.release.table.exactly import Derived
 from holdfast.release.table.laid import LaidTable
 from holdfast.release.table.wording import DEFINED

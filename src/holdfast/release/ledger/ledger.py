@@ -24,15 +24,16 @@ from holdfast.release.ledger.entries import (
     STATES,
     WITNESS,
     Entry,
+    Sums,
     charge_content,
     content_of,
+    due,
     entries_of,
     readable,
     release_of,
 )
 from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
 from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, Row, Table, behind
-from holdfast.release.ledger.sums import Sums, due
 
 # --- a second copy of a ledger, which follows row by row and must never know more than the ledger does ---------------
 

@@ -19,8 +19,8 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints
 from holdfast.noise import Independent
 from holdfast.randomness import Keys
+from holdfast.release.pieces.cut import Rules, Work
 from holdfast.release.pieces.tasks import Group, Tasks
-from holdfast.release.pieces.work import Rules, Work
 from holdfast.trees import Forest
 from holdfast.trees.circles.rows import Sums
 from holdfast.trees.parts import Open, Part, Root, Top

@@ -22,8 +22,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
 from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.making import decided
-from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Written, write, write_part
-from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
+from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Sheets, Written, refuse_unwritten, write, write_part
 from holdfast.release.pieces.tasks import Group, Tasks
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame

@@ -15,8 +15,8 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.release.pieces.cut import Rules, Work
 from holdfast.release.pieces.tasks import Held
-from holdfast.release.pieces.work import Rules, Work
 from holdfast.trees.nearest.best_linear import error_variances
 from holdfast.trees.nearest.nearest import Nearest
 

@@ -13,9 +13,9 @@ from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces import linear, nearest, passes
 from holdfast.release.pieces.conditioned import conditioned
+from holdfast.release.pieces.cut import Work, coins_of, measured
 from holdfast.release.pieces.tasks import Group, Held, Here, Tasks, by_piece
 from holdfast.release.pieces.whole import Pieces
-from holdfast.release.pieces.work import Work, coins_of, measured
 
 
 class Finished(NamedTuple):

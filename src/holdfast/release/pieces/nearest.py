@@ -12,8 +12,8 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints, Words
+from holdfast.release.pieces.cut import Work
 from holdfast.release.pieces.tasks import Held, Tasks, by_piece
-from holdfast.release.pieces.work import Work
 from holdfast.trees.nearest.joined import Told, covered, joined, told
 from holdfast.trees.nearest.nearest import TOO_FAR, Nearest
 from holdfast.trees.shape.ties import coins_of as as_numbers

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints, Words
+from holdfast.release.pieces.cut import Work
 from holdfast.release.pieces.tasks import Held
-from holdfast.release.pieces.work import Work
 from holdfast.trees.nearest.levelwise import Levelwise
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from holdfast.arrays import Ints
 from holdfast.compiler import together
 from holdfast.domains import Hierarchy
-from holdfast.release.pieces.work import Work
+from holdfast.release.pieces.cut import Work
 
 
 @dataclass(frozen=True, eq=False)

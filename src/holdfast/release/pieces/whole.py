@@ -18,9 +18,8 @@ from holdfast.mechanism.source import Conditioned, Plain
 from holdfast.noise.spread import Spread
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.ways import hierarchy
-from holdfast.release.pieces.cut import Cut, Piece
+from holdfast.release.pieces.cut import Cut, Piece, Rules, Way, Work
 from holdfast.release.pieces.tasks import Group, Held
-from holdfast.release.pieces.work import Rules, Way, Work
 
 NOT_IN_PIECES = (
     "a hierarchy is drawn in pieces only where whole noise is conditioned or moved to whole numbers by squares: write "

@@ -29,7 +29,7 @@ from pydantic import Field, ValidationError
 from holdfast.arguments import Refused
 from holdfast.arrays import Array
 from holdfast.randomness import Keys, Stream
-from holdfast.release.facts.statement import Model, Software
+from holdfast.release.facts.table import Model, Software
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.run import Run
