@@ -205,7 +205,6 @@ def of_release(folder: Any, name: str | None = None, agency: str = "HOLDFAST") -
 
 
 def of_mended(mended: Any, agency: str = "HOLDFAST", confidence: float = 0.95) -> str:
-    """A mended table as SDMX-CSV."""
     columns = mended.columns(confidence)
     own = {mended.name, "published", "moved", "status", "low", "high"}
     labels = {name: found for name, found in columns.items() if name not in own}

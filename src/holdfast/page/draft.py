@@ -277,7 +277,6 @@ def _flow(value: Any) -> Any:
 
 
 def _flow_each(rules: Sequence[Any]) -> CommentedSeq:
-    """A list of rules, each on one line."""
     made = CommentedSeq()
     for rule in rules:
         made.append(_flow(CommentedMap(rule)) if isinstance(rule, Mapping) else rule)

@@ -76,7 +76,6 @@ class Site:
         return {"parts": showing.plan(planned, told), "text": made.text, "measured": planned.measured}
 
     def methods(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Compare the methods, whichever the page has chosen."""
         return {"parts": showing.methods(self.planner.compared(self.draft(sent).spec))}
 
     def prices(self, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +83,6 @@ class Site:
         return {"parts": showing.prices(prices(self.planner, planned), len(planned.job.tables) > 1)}
 
     def preview(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Simulate a table."""
         wanted = sent.get("number")
         seed = wanted if isinstance(wanted, int) and 0 <= wanted < 10**6 else 0
         found: list[tuple[str, Any]] = []

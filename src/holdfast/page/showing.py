@@ -109,7 +109,6 @@ def _shares(table: Table) -> dict[str, str] | None:
 
 
 def _rough(value: float) -> str:
-    """An uncertainty, in two digits."""
     return number(float(f"{value:.2g}"))
 
 
@@ -119,7 +118,6 @@ def _distribution(outlook: Errors) -> Picture:
 
 
 def methods(job: Job) -> dict[str, str]:
-    """The comparison of methods."""
     shown = []
     for table in job.tables:
         known = [each for each in table.comparison if each.expected_absolute_error is not None]
@@ -145,7 +143,6 @@ def preview(found: Sequence[tuple[str, Preview | str]]) -> dict[str, str]:
 
 
 def compare(kept: Planned, now: Planned) -> dict[str, str]:
-    """Two plans side by side."""
     rows = []
     for t, (before, after) in enumerate(zip(kept.outlooks, now.outlooks, strict=True)):
         for a, b in zip(before.levels, after.levels, strict=True):

@@ -40,7 +40,6 @@ class Price:
 
     @property
     def words(self) -> str:
-        """What the rule does to the errors."""
         if self.refused is not None:
             return f"cannot be told: {self.refused}"
         if not math.isfinite(self.with_it - self.without):
@@ -87,7 +86,6 @@ def _unsure(outlook: Errors) -> float:
 
 
 def in_words(rule: Hold) -> str:
-    """A rule as the spec writes it, short."""
     if rule.rule in ("consistent", "nonnegative"):
         return rule.rule
     value = rule.model_dump(mode="json", by_alias=True, exclude_defaults=True)[rule.rule]

@@ -122,7 +122,6 @@ def last_names(paths: list[str]) -> list[str]:
 
 
 def label_width(names: list[str], most: float) -> float:
-    """The width of the longest name, within limits."""
     return min(most, max((len(name) for name in names), default=0) * CHARACTER + 12)
 
 
@@ -145,7 +144,6 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """Round figures along the line, about five."""
         if self.logarithmic:
             first, last = round(math.log10(self.low)), round(math.log10(self.high))
             return [10.0**power for power in range(first, last + 1, max(1, -(-(last - first) // 5)))]
@@ -184,7 +182,6 @@ def card(kind: str, heading: str, *parts: str) -> str:
 
 
 def rows_of(rows: Mapping[str, str]) -> str:
-    """Return names with their words as rows."""
     told = (
         f'<tr style="background:transparent"><th scope="row" style="{_HEAD}">{escape(name)}</th>'
         f'<td style="{_PLAIN}">{escape(words)}</td></tr>'

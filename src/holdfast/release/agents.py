@@ -150,14 +150,12 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str, published:
 
 
 def _first_kept(ledger: Ledger, kind: str, key: str, content: dict[str, str]) -> Any:
-    """What the ledger has kept first under a key."""
     with ledger.writing() as (seen, add):
         row = seen.find(kind, key)
         return content_of(add(kind, content, key=key) if row is None else row)
 
 
 def published_slices(ledger: Ledger, release: str) -> dict[str, str]:
-    """Return the hash of what every agent published."""
     slices = (row for row in ledger.rows() if row.kind == "slice" and row.key.startswith(f"{release} "))
     return {row.key.removeprefix(f"{release} "): content_of(row).get("published") for row in slices}
 

@@ -122,7 +122,6 @@ class SourceAudit:
 
     @property
     def violated(self) -> bool:
-        """Whether one record, or person, changed more than the statement says."""
         return self.changed > self.allowed
 
     def __str__(self) -> str:
@@ -317,7 +316,6 @@ class _Trial:
         return sorted(first), sorted({*range(1, STEPS + 1)} - first)
 
     def _counts(self) -> Ints:
-        """The counts of all tables of the job, on the made-up source."""
         flat = self.job.counting
         with distinct_values(flat, self.made.path, nobody=True) as engine:
             return np.concatenate([counted.cells for counted in count_cells(engine, flat.tables)])
@@ -399,7 +397,6 @@ class JobAudit:
 
     @property
     def violated(self) -> bool:
-        """Whether a statement of any table, or the total, was refuted."""
         return any(not isinstance(result, str) and result.violated for _, result in self.tables)
 
     def __str__(self) -> str:
@@ -409,7 +406,6 @@ class JobAudit:
         return "\n".join(lines)
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
         tables = [
             {"name": name} | ({"refused": found} if isinstance(found, str) else found.as_mapping())
             for name, found in self.tables

@@ -66,7 +66,6 @@ def saying_nothing_happened() -> Iterator[None]:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Say in one sentence what the system says."""
     try:
         yield
     except (OSError, duckdb.Error) as error:

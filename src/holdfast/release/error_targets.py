@@ -58,7 +58,6 @@ class Acceptance:
         return self.reached <= self.error
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
         return {
             "table": self.table,
             "level": self.level,
@@ -97,7 +96,6 @@ class Accepted:
         return f"at {self.parameter} {self.amount:f} all of it would be met"
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
         return {
             "met": self.met,
             "levels": [one.as_mapping() for one in self.each],
@@ -178,7 +176,6 @@ def parameter_of(spec: Spec) -> str:
 
 
 def at_amount(spec: Spec, amount: Decimal, methods: Sequence[str]) -> Spec:
-    """The same spec with another budget, each table made by its method."""
     privacy = spec.privacy.model_copy(update={parameter_of(spec): amount})
     tables = tuple(t.model_copy(update={"method": m}) for t, m in zip(spec.tables, methods, strict=True))
     return spec.model_copy(update={"privacy": privacy, "tables": tables})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee, odds
@@ -27,9 +26,6 @@ from holdfast.release.table.wording import (
     sentence_about,
     ways_in_words,
 )
-
-if TYPE_CHECKING:
-    from holdfast.release.job.job import Job
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:

@@ -117,7 +117,6 @@ class Plan:
         return card("Plan", self.job.title, rows_of(promised), str(self.plot()))
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
         job = self.job
         return {
             "title": job.title,
@@ -216,7 +215,6 @@ class WhatIf:
     spent: str
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
         budgets = [
             {
                 self.parameter: float(amount),
@@ -238,7 +236,6 @@ class WhatIf:
 
 
 def amounts(parameter: str, text: str) -> tuple[Decimal, ...]:
-    """Read numbers that are separated by commas."""
     found = []
     for part in text.split(","):
         try:

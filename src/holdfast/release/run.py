@@ -114,7 +114,6 @@ class Run:
 
     @property
     def date(self) -> str:
-        """The day on which it began."""
         return self.when[:10]
 
     @property
@@ -123,7 +122,6 @@ class Run:
         return datetime.fromisoformat(self.date).replace(tzinfo=UTC).timestamp()
 
     def prefix(self, table: Table) -> str:
-        """How the names of a table's files begin."""
         return "" if len(self.job.tables) == 1 else f"{table.name}-"
 
     @cached_property
@@ -189,7 +187,6 @@ class Run:
         )
 
     def publish(self, place: Path, aside: Callable[[str], None] = lambda _: None) -> None:
-        """Give the folder, which is sealed, its name."""
         try:
             publish(place, self.folder)
             self.ledger.mark("published", self.identity, self.when)
@@ -205,12 +202,10 @@ class Run:
 
     @property
     def charged(self) -> bool:
-        """Whether the ledger has the charge."""
         return self.charge_row is not None
 
     @property
     def published(self) -> bool:
-        """Whether the folder has its name."""
         found = self.charge_row
         return found is not None and found.state == STATES["published"]
 

@@ -214,7 +214,6 @@ NOBODY = "signed by nobody, so that whoever could change it could have made it"
 
 
 def signature_text(signer: Signer, content: bytes) -> str:
-    """Return the file that signs some bytes."""
     found = {
         "schema": SCHEMA,
         "fingerprint": signer.fingerprint,

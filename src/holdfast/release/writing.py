@@ -94,7 +94,6 @@ class Written:
 
     @property
     def interval(self) -> Interval:
-        """What the ends of intervals mean."""
         bars = self.bars
         if bars is None or bars.spread is None:
             known = bars is not None and bool(np.isfinite(bars.low).any() or np.isfinite(bars.high).any())
@@ -161,7 +160,6 @@ class Written:
         write_csv({**names, MEASUREMENTS[1]: spread, "count": answers}, csv)
 
     def part(self, names: AreaNames, number: int) -> None:
-        """Write one part of every file."""
         (first, last), files = names.parts[number], self.files
         rows, named = slice(first, last), names.of(first, last)
         columns = {ROW: np.arange(first, last), **{name: each.column for name, each in named.items()}}
@@ -177,7 +175,6 @@ class Written:
             write_repeated(record, self.values[rows][cells], *self.paths(files.records, files.records_csv, number))
 
     def in_parts(self, names: AreaNames) -> None:
-        """Write every file in parts."""
         files = self.files
         both = (files.parquet, files.csv, files.measurements, files.measurements_csv, files.records, files.records_csv)
         folders = [self.place / name for name in both if name is not None]
@@ -224,7 +221,6 @@ def describe_parts(
 
 
 def _files(prefix: str, noisy: bool, records: bool, *, parts: int = 0, runs: bool = False) -> TableFiles:
-    """The names of the files of a table."""
     there = {"table": True, "measurements": noisy, "records": records}
     names = [f"{prefix}{name}{end}" if is_there else None for name, is_there in there.items() for end in ENDS]
     parquet, csv, *others = names
@@ -234,7 +230,6 @@ def _files(prefix: str, noisy: bool, records: bool, *, parts: int = 0, runs: boo
 
 
 def _shown(table: Table, place: Path, files: TableFiles, parts: int) -> Columns:
-    """The columns of the first rows of a table in parts."""
     columns = first_rows([place / name for name in part_names(files.parquet, parts)], SHOWN)
     return columns | {name: texts(columns[name]) for name in table.layout.columns}
 

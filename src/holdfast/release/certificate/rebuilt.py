@@ -67,7 +67,6 @@ def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:
 
 
 def _on_residuals(table: TableCertificate, query: Query, neighbours: Neighbours) -> OnResiduals:
-    """Noise on residuals, by the precision of each."""
     tree, cube = query.domain
     assert cube is not None
     depths = [0 if each.level is None or tree is None else tree.depth_of_level(each.level) for each in table.residuals]
@@ -117,7 +116,6 @@ def _counted(table: TableCertificate, columns: Named, names: Sequence[str]) -> C
 
 
 def _law(table: TableCertificate, columns: Named) -> Independent:
-    """The noise of every row by its level."""
     if any(len(level.noise) > 1 for level in table.measured):
         raise Refused(f"figures of one level of {table.name!r} have several scales of noise: their law is not on file")
     first = [level.noise[0] for level in table.measured]

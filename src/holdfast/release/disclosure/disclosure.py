@@ -104,7 +104,6 @@ class GivenAway:
 
     @property
     def words(self) -> list[str]:
-        """What was published before or is determined, in sentences."""
         return in_words(self.table.name, self.entries)
 
 
@@ -271,7 +270,6 @@ def _halves(known: Known) -> list[Known]:
 
 
 def _structural(table: Table) -> list[Known]:
-    """What holds in the table for every dataset."""
     rules: Constraint | None = None if table.holding.all is None else table.holding.all.structural
     return (
         []

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 def all_groups(figures: Figures) -> list[Group]:
-    """The exact figures, and the nodes of a hierarchy that they determine."""
     return [*figures["groups"], *figures["implied"]]
 
 
@@ -299,7 +298,6 @@ def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
 
 
 def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
-    """The values of columns in every cell."""
     points = np.indices([key.size for key in table.layout.keys]).reshape(len(table.layout.keys), -1)
     if table.layout.places is not None:
         return [_of_cells(table, name, points) for name in columns]

@@ -120,7 +120,6 @@ def with_leaves(table: Table, used: set[str]) -> set[str]:
 
 
 def renamed(figures: Figures, names: Mapping[str, str]) -> Figures:
-    """Call the columns of figures by other names."""
     if not names:
         return figures
     listed: dict[str, Any] = {

@@ -168,7 +168,6 @@ def simulated_errors(
 
 
 def _in_steps(mechanism: Mechanism) -> bool:
-    """Whether tables are made of the best linear estimate, area by area."""
     return bool(IN_AREAS & set(mechanism.method.split(", ")) and mechanism.moves)
 
 

@@ -117,7 +117,6 @@ def asked_for(method: str, law: str) -> tuple[str, ...]:
 
 
 def made(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
-    """Apply a method to the noise."""
     equal, unequal = problem.equal, problem.unequal
     everything = equal if unequal is None else unequal if equal is None else equal & unequal
     if everything is None:

@@ -109,7 +109,6 @@ class Table(LaidTable, Owner):
 
     @cached_property
     def errors(self) -> Errors:
-        """Expected errors per level, measured on simulated tables when first asked for."""
         return self.measured or self.errors_on(TABLES)
 
     def errors_on(self, tables: int) -> Errors:

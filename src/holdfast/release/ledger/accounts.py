@@ -39,7 +39,6 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d") | {chr(0
 
 
 def alike(one: str, other: str) -> bool:
-    """Say whether one name is easily taken for the other."""
     return not _looks(one).isdisjoint(_looks(other)) or _in_two_alphabets(_look(one), _look(other))
 
 
@@ -90,12 +89,10 @@ class Unit:
 
     @property
     def who(self) -> str:
-        """Whose account it is, in the words of the ledger."""
         return RECORD if self.column is None else f"{COLUMN}{self.column}"
 
     @property
     def words(self) -> str:
-        """Whom it protects, in a sentence."""
         return RECORD if self.column is None else f"person ({COLUMN}{self.column})"
 
     def __str__(self) -> str:

@@ -62,7 +62,6 @@ class Entry:
 
     @property
     def statements(self) -> tuple[Guarantee, ...]:
-        """What the tables of the release promise together, the counted statement first."""
         return Account(self.dataset, self.unit, None, self.parts).spent
 
     def as_mapping(self) -> dict[str, Any]:
@@ -307,7 +306,6 @@ class Sums:
         return {who: found.charges.total() for (of, who), found in self._accounts.items() if of == dataset}
 
     def text(self) -> str:
-        """Return what a row of sums says."""
         accounts = [
             {
                 "dataset": dataset,

@@ -107,7 +107,6 @@ class Past:
 
     @property
     def account(self) -> Account:
-        """What was spent on the dataset for the unit, and its budget."""
         return self.sums.account(self._dataset, self._unit)
 
     @property
@@ -127,7 +126,6 @@ class Past:
 
 
 def now() -> str:
-    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

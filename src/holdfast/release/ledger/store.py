@@ -74,7 +74,6 @@ def behind(last: Row | None, entered: Entered) -> Row:
 
 
 def first_row() -> Row:
-    """Return the first row of a new ledger."""
     return behind(None, Entered("", FIRST, json.dumps({"name": secrets.token_hex(16)})))
 
 

@@ -77,7 +77,6 @@ class Cut:
 
     @property
     def count(self) -> int:
-        """How many pieces there are below the cut."""
         return int(self.nodes.size) * (self.by // self.width)
 
     @cached_property
@@ -107,7 +106,6 @@ class Cut:
 
     @property
     def _sizes(self) -> Ints:
-        """How many outputs each piece below the cut has."""
         return np.repeat(self.nodes_each * self.width, self.by // self.width)
 
     @cached_property
@@ -118,7 +116,6 @@ class Cut:
         return np.append(np.flatnonzero(np.diff(stretch, prepend=-1)), sizes.size)
 
     def by_group(self, each: Sequence[Any]) -> dict[int, Sequence[Any]]:
-        """Something of each piece, by the numbers of groups."""
         return {number: each[first:behind] for number, (first, behind) in enumerate(pairwise(self.groups.tolist()))}
 
     def owners(self) -> npt.NDArray[np.int32]:
@@ -132,12 +129,10 @@ class Cut:
         return owner
 
     def piece_of(self, outputs: Ints) -> Ints:
-        """The numbers of the pieces to which outputs belong, or TOP."""
         owner, parts = self.owners()[outputs // self.by].astype(np.int64), self.by // self.width
         return np.where(owner < 0, TOP, owner * parts + outputs % self.by // self.width)
 
     def piece(self, number: int) -> Piece:
-        """Return one of the pieces below the cut."""
         at, part = divmod(number, self.by // self.width)
         nodes, first = self._nodes_below(at), part * self.width
         parents = np.searchsorted(nodes, self.tree.parents[nodes])
@@ -203,12 +198,10 @@ class Rules:
 
     @classmethod
     def of(cls, spreads: Floats, exact: Bools, low: Ints, high: Ints) -> Rules:
-        """The rules of a whole table."""
         unit = float(spreads.min(where=~exact, initial=LARGEST))
         return cls(alike(spreads), alike(exact), alike(low), alike(high), unit)
 
     def at(self, outputs: Ints) -> Rules:
-        """The rules of some of them."""
         some = (self.spreads[outputs], self.exact[outputs], self.low[outputs], self.high[outputs])
         return Rules(*some, self.unit)
 

@@ -44,19 +44,16 @@ class Above(NamedTuple):
 
 
 def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, Above]:
-    """Independent noise of a piece, and what is told of it."""
     noisy = measured(held.work, held.truth, Keys.of(secret))
     return noisy, above(replace(held, noisy=noisy))
 
 
 def measure_all(group: Group, _: object, secret: bytes) -> tuple[list[Ints], list[Above]]:
-    """The same of all pieces of a group."""
     made = by_piece(partial(measure, secret=secret))(group, None)
     return [noisy for noisy, _ in made], [told for _, told in made]
 
 
 def above(held: Held, _: object = None) -> Above:
-    """What a piece tells of its noisy values."""
     work = held.work
     head = passes.ascend(held) if work.way in ("topdown", "bluedown") else None
     return Above(head, None if work.linear is None else linear.ascend(held))

@@ -123,7 +123,6 @@ class Drawn(NamedTuple):
 
     @classmethod
     def of(cls, held: Held, made: Finished) -> Drawn:
-        """What was made of a piece."""
         return cls(held.work.piece.parents, held.work.piece.own, *held.work.rules.bounds(held.truth), made)
 
     @classmethod
@@ -261,7 +260,6 @@ class Sheets:
 
     @property
     def around_estimates(self) -> bool:
-        """Whether intervals stand around estimates, which are then made too."""
         return self.reach is not None and not self.own
 
     def sheet(self, own: Ints, first: int, behind: int) -> Sheet:

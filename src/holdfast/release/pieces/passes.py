@@ -29,7 +29,6 @@ class Head(NamedTuple):
 
 
 def ascend(held: Held, _: object = None) -> Head:
-    """What a piece below the cut tells about its roots."""
     rules = held.work.rules
     assert held.noisy is not None
     return Head(*_forest(held.work, rules.exact, rules.spreads).heads(held.noisy, *rules.bounds(held.truth)))

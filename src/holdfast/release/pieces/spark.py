@@ -63,11 +63,9 @@ class There:
         return found
 
     def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
-        """Do something with groups, each by its number, and return what each tells."""
         return _collected(self._with(told).mapInArrow(telling_of(what), TOLD))
 
     def _keep(self, frame: Any) -> Any:
-        """Keep what a frame holds in the cluster, until all is done."""
         frame = frame.persist()
         self.kept.callback(frame.unpersist)
         return frame
@@ -144,7 +142,6 @@ def noting(what: Noted) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
-    """The rows of a task, one at a time."""
     for batch in batches:
         yield from batch.to_pylist()
 
@@ -158,13 +155,11 @@ def _opened(row: Mapping[str, Any]) -> Group:
 
 
 def _collected(frame: Any) -> dict[int, Any]:
-    """What groups tell, by their numbers."""
     found = frame.toArrow().to_pydict()
     return {group: unpacked(content) for group, content in zip(found["part"], found["told"], strict=True)}
 
 
 def _table(columns: dict[str, list[Any]]) -> Any:
-    """Whole numbers and bytes as an Arrow table."""
     import pyarrow as pa  # only where Spark is
 
     types = {name: pa.int64() if name in NUMBERS else pa.binary() for name in columns}

@@ -32,7 +32,6 @@ class Held:
 
     @cached_property
     def truth(self) -> Ints:
-        """The true values of all outputs."""
         return np.asarray(Hierarchy.from_parents(self.work.piece.parents).sum_up(self.cells))
 
 
@@ -53,7 +52,6 @@ class Group:
 
     @property
     def figures(self) -> int:
-        """How many outputs the pieces have."""
         return sum(each.work.piece.own for each in self.pieces)
 
     def noted(self, what: Noted, told: Any) -> tuple[Group, Any]:
@@ -93,7 +91,6 @@ class Here:
         return found
 
     def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
-        """Do something with groups, each by its number, and return what each tells."""
         return {number: what(self.groups[number], each) for number, each in told.items()}
 
 
@@ -112,7 +109,6 @@ def _by_piece(group: Group, told: Sequence[Any] | None, what: Asked) -> list[Any
 
 
 def packed(content: Any) -> bytes:
-    """Write a value down for a task."""
     return zlib.compress(pickle.dumps(content, protocol=5), 1)
 
 

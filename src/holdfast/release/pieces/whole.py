@@ -84,13 +84,11 @@ class Pieces:
 
     @cached_property
     def way(self) -> Way:
-        """How values become what holds."""
         moves = self.mechanism.moves
         return WAYS[moves[0].way] if moves else "given"
 
     @cached_property
     def method(self) -> str:
-        """What the way is called."""
         return self.mechanism.method
 
     @cached_property
@@ -123,7 +121,6 @@ class Pieces:
 
     @cached_property
     def _drawn(self) -> Rules | None:
-        """What noise is conditioned on."""
         source = self.mechanism.source
         if not isinstance(source, Conditioned):
             return None
@@ -134,7 +131,6 @@ class Pieces:
 
     @cached_property
     def _moved(self) -> Rules | None:
-        """What noisy values are moved to."""
         if not self.mechanism.moves:
             return None
         problem = self.mechanism.moves[0].problem
@@ -178,7 +174,6 @@ class Pieces:
 
     @property
     def numbers(self) -> range:
-        """The numbers of the pieces below the cut."""
         return range(self.cut.count)
 
 
@@ -196,7 +191,6 @@ def _moves(mechanism: Mechanism) -> bool:
 
 
 def _conditions(mechanism: Mechanism) -> bool:
-    """Whether whole noise on a hierarchy is conditioned."""
     source = mechanism.source
     if not isinstance(source, Conditioned) or source.names != ("hierarchy",):
         return False
@@ -209,5 +203,4 @@ def _conditions(mechanism: Mechanism) -> bool:
 
 
 def _leaves_known(forest: Any, spreads: Floats, exact: Bools) -> bool:
-    """Whether every leaf is measured or exact."""
     return bool((np.isfinite(spreads) | exact)[forest.is_leaf].all())

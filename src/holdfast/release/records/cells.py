@@ -38,7 +38,6 @@ class Counted:
 
 
 def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
-    """The columns of the records that address cells, each once."""
     return tuple(dict.fromkeys(column for table in tables for key in table.layout.keys for column in key.columns))
 
 
@@ -103,7 +102,6 @@ def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: LaidTabl
 
 
 def _join(number: int, table: LaidTable, used: Sequence[str]) -> str:
-    """Look every key of a table up."""
     words = []
     for i, key in enumerate(table.layout.keys):
         name = f"key_{number}_{i}"

@@ -123,7 +123,6 @@ class Apart:
         return self.rows.kinds()
 
     def counted(self, asked: Asked) -> str:
-        """Count there, and fetch the distinct values in pieces."""
         names = [f"t{i}" for i in range(len(asked.columns))]
         counted = self.rows.engine.execute(f"FROM {self.rows.counted(asked)}")
         return fetched(self.engine, names, "n", iter(lambda: counted.fetchmany(PIECE), []))

@@ -91,5 +91,4 @@ def planned(spec: Spec) -> Origin:
 
 
 def refusal(what: str, reason: NotRowByRow) -> str:
-    """Say why rows may depend on other records, and the remedies."""
     return f"rows of {what} may depend on other records, and then no statement holds: {reason}; or {REMEDY}"

@@ -47,7 +47,6 @@ class SpecError(Refused):
         self.line, self.key, self.found, self.allowed, self.nearest = line, key, found, allowed, nearest
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return the parts of the message, for scripts."""
         return {
             "message": str(self),
             "line": self.line,
@@ -109,7 +108,6 @@ class At:
     outside: frozenset[str | int] = frozenset()
 
     def __getitem__(self, step: str | int) -> At:
-        """A key of a mapping or an entry of a list, here."""
         return At(self.places, (step,) if step in self.outside else (*self.place, step))
 
     @property

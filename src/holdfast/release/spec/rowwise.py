@@ -228,7 +228,6 @@ class _Reader:
         return self._select(node, common)
 
     def named(self, parts: Sequence[str], shown: str) -> Result:
-        """What a name of the database gives."""
         stored = self.lookup(parts)
         if stored is None:
             raise NotRowByRow(f"{shown!r}, which is no table or view of the database: name one")
@@ -280,7 +279,6 @@ class _Reader:
         )
 
     def _common(self, node: exp.Expr, common: dict[str, Result | None]) -> dict[str, Result | None]:
-        """What WITH names, one after the other."""
         within = node.args.get("with_")
         if within is None:
             return {}
@@ -471,7 +469,6 @@ def _moving(node: exp.Expr) -> bool:
 
 
 def _called(node: exp.Expr) -> str:
-    """The kind of an expression in words."""
     words = {
         exp.Subquery: "a SELECT within an expression",
         exp.Select: "a SELECT within an expression",

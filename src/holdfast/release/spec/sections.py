@@ -208,7 +208,6 @@ class Elsewhere(Part):
         return self
 
     def read(self, at: At) -> str:
-        """Return what is written there."""
         if self.env is not None:
             found = os.environ.get(self.env, "").strip()
             if not found:

@@ -171,7 +171,6 @@ class Spec(Part):
 
     @cached_property
     def tables(self) -> tuple[TableSpec, ...]:
-        """All tables, with what must hold in each."""
         if self.table is None:
             return self.several
         given = {key: getattr(self, key) for key in BESIDE if key in self.model_fields_set}
@@ -184,7 +183,6 @@ class Spec(Part):
 
     @cached_property
     def at(self) -> At:
-        """The whole spec as a place."""
         return At(self._places)
 
     @cached_property
@@ -202,7 +200,6 @@ class Spec(Part):
 
     @cached_property
     def ledger_file(self) -> Path | str:
-        """The ledger's file, or the word or address of a server."""
         return self._ledger_place(self.ledger.file)
 
     @cached_property
@@ -238,7 +235,6 @@ class Spec(Part):
 
     @property
     def plain_values(self) -> Any:
-        """What was written in it, as plain values."""
         return self._written
 
     def resolve(self, text: str) -> Path:

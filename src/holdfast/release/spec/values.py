@@ -43,7 +43,6 @@ def _name(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Read one line of text."""
     if not isinstance(value, str) or not value.strip():
         raise wrong(f"must be a text, found {shown(value)}", found=value)
     if any(unicodedata.category(each) in ("Cc", "Cs") for each in value):
@@ -135,7 +134,6 @@ class Part(BaseModel):
 
 
 def first_error(error: ValidationError, places: Places) -> SpecError:
-    """Turn the error that stands first in the file into a sentence."""
     found = [_explained(each, places) for each in error.errors(include_url=False)]
     return min(found, key=lambda each: each.line or 0)
 

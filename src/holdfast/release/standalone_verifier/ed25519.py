@@ -11,7 +11,6 @@ D = -121665 * pow(121666, P - 2, P) % P
 
 
 def added(one: Point, two: Point) -> Point:
-    """Add two points of the curve."""
     a, b = (one[1] - one[0]) * (two[1] - two[0]) % P, (one[1] + one[0]) * (two[1] + two[0]) % P
     c, d = 2 * one[3] * two[3] * D % P, 2 * one[2] * two[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
@@ -19,7 +18,6 @@ def added(one: Point, two: Point) -> Point:
 
 
 def times(factor: int, point: Point) -> Point:
-    """Add a point to itself so many times."""
     found = (0, 1, 1, 0)
     while factor:
         if factor & 1:

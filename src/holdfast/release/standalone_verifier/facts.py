@@ -18,7 +18,6 @@ ROUNDED = 1e-9
 
 
 def facts(certificate: Json) -> Findings:
-    """Find what contradicts itself."""
     tables, asked = certificate["tables"], certificate["spec"]["tables"]
     for what, names in (("table", [table["name"] for table in tables]), ("file", names_in(certificate["files"]))):
         if len(set(names)) < len(names):
@@ -41,7 +40,6 @@ def facts(certificate: Json) -> Findings:
 
 
 def names_in(files: Sequence[Json]) -> list[str]:
-    """The names of some files."""
     return [file["name"] for file in files]
 
 

@@ -53,7 +53,6 @@ def json_of(content: bytes) -> Any:
 
 
 def hash_of(content: bytes) -> str:
-    """Return the hash of some bytes as certificates write it."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 

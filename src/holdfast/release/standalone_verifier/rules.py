@@ -23,7 +23,6 @@ def room_of(sizes: Sequence[Any]) -> Fraction:
 
 
 def within(values: Values, rows: Sequence[int], low: str | None, high: str | None) -> Findings:
-    """Check inclusive limits of some rows."""
     whole = not rows or isinstance(values[rows[0]], int)
     for text, sign, side in ((low, 1, "below"), (high, -1, "above")):
         if text is None:
@@ -37,7 +36,6 @@ def within(values: Values, rows: Sequence[int], low: str | None, high: str | Non
 
 
 def bounds(values: Values, told: Json) -> Findings:
-    """Check the limits of rows."""
     for each in told["bounds"]:
         yield from within(values, each["rows"], each["low"], each["high"])
 
@@ -81,7 +79,6 @@ def either(values: Values, told: Json) -> Findings:
 
 
 def side_wrong(values: Values, side: Json) -> Findings:
-    """Check one side of a union."""
     if not (side["nonnegative"] or side["bounds"] or side["orders"] or side["linear"]):
         yield "a side has no rules"
     for rule in (signs, bounds, orders, linear):
@@ -102,7 +99,6 @@ def listed_sums(values: Values, told: Json) -> Findings:
 
 
 def counts(values: Values, told: Json) -> Findings:
-    """Check that exact figures are counts."""
     for figure in told["exact"]:
         for rows in figure["rows"]:
             own = [values[row] for row in rows]

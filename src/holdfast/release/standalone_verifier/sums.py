@@ -109,7 +109,6 @@ class Areas:
             start = end
 
     def begun(self, depth: int, entries: Entries) -> Level:
-        """Take in the first area of a level."""
         if any(d > depth for d in self.levels):
             raise Broken("areas of an upper level follow those of a lower one")
         if len(set(zip(*entries, strict=True))) < len(entries[0]):

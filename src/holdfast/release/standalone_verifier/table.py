@@ -81,7 +81,6 @@ class Checks:
     narrow: Counter[str]
 
     def labels(self, rows: Rows) -> Findings:
-        """Check that every code has one label."""
         for name in self.told["labels"]:
             pairs = set(zip(rows[name], rows[f"{name}_label"], strict=True))
             codes = {code for code, _ in pairs}
@@ -187,7 +186,6 @@ class Checks:
         yield from self.measured(answers)
 
     def measured(self, answers: Rows) -> Findings:
-        """Check the numbers of noisy answers."""
         name = self.told["measurements_csv"]
         if None in answers["standard_deviation"] or None in answers["count"]:
             yield f"{name} has empty entries"
@@ -301,7 +299,6 @@ class Table(Checks):
             self.note("measurements", self.in_run(number, first) if number is not None else self.noisy(rows))
 
     def note(self, check: str, findings: Findings) -> None:
-        """Keep the first thing that is wrong."""
         try:
             wrong = next(findings, None)
         except Broken as broken:
@@ -312,7 +309,6 @@ class Table(Checks):
             self.wrong.setdefault(check, wrong)
 
     def numbers(self, texts: list[Any]) -> list[Any]:
-        """Read values."""
         name, joined = self.told["csv"], ",".join(text or "" for text in texts)
         if None in texts:
             raise Broken(f"{name} has empty values")
@@ -447,6 +443,5 @@ def table_checks(folder: str, told: Json, sizes: dict[str, int]) -> Iterator[tup
 
 
 def files_of(told: Json) -> list[str]:
-    """The names of the files of a table."""
     keys = ("parquet", "csv", "measurements", "measurements_csv", "records", "records_csv")
     return [name for key in keys if told[key] is not None for name in names_of(told[key], told["parts"])]

@@ -53,7 +53,6 @@ def trusted_of(path: str) -> tuple[dict[str, bytes], set[str]]:
 
 
 def signature_words(folder: str, certificate: Json, key: str | None) -> str:
-    """Say who signed the certificate."""
     signer = certificate.get("signed_by")
     if signer is None:
         if key is not None:
@@ -128,7 +127,6 @@ ACCEPTED = "no error that the plan foresaw is larger than the spec accepts"
 
 
 def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
-    """Check one thing."""
     try:
         return name, words, next(iter(findings() or ()), None)
     except Broken as wrong:
@@ -165,7 +163,6 @@ def foretold(certificate: Json) -> list[tuple[str, str]]:
 
 
 def signature_check(folder: str, certificate: Json, key: str | None) -> Check:
-    """Check who signed the release."""
     said: list[str] = []
     name, _, wrong = checked("signature", "", lambda: said.append(signature_words(folder, certificate, key)))
     return name, "".join(said), wrong
@@ -189,7 +186,6 @@ def commitment_check(certificate: Json, officer: str | None) -> Iterator[Check]:
 
 
 def checks(folder: str, key: str | None, officer: str | None = None) -> Iterator[Check]:
-    """Check everything."""
     read: list[Json] = []
     yield checked("certificate", "as it was sealed", lambda: read.append(certificate_of(folder)))
     for certificate in read:

@@ -188,7 +188,6 @@ def read_column(paths: Sequence[Path], name: str) -> npt.NDArray[Any]:
 
 
 def first_rows(paths: Sequence[Path], count: int) -> Columns:
-    """Read the first rows of a table's parts."""
     with session() as connection:
         return dict(connection.execute(f"SELECT * FROM {rows_of(paths)} LIMIT {count}").fetchnumpy())
 
@@ -223,7 +222,6 @@ def _read(path: Path | Sequence[Path], options: str) -> Columns:
 
 
 def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Say which entries of a column are empty."""
     return np.ma.getmaskarray(np.ma.asarray(column))
 
 

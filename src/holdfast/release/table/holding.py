@@ -54,7 +54,6 @@ def nothing_held() -> Holding:
 
 
 def holding(layout: Layout) -> Holding:
-    """Read the hold list of a table."""
     found = Holding(_nothing(whole=layout.asked.numbers == "whole"))
     exact: list[tuple[Item | Exactly, At]] = []
     for i, rule in enumerate(layout.asked.hold):

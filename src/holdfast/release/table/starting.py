@@ -85,7 +85,6 @@ class Answers:
 
 
 def suggested(domain: Path) -> Suggested:
-    """Look at a public file."""
     names, count, rows, distinct, nested = _columns(domain)
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])

@@ -89,22 +89,18 @@ class Opening(Model):
 
     @property
     def text(self) -> str:
-        """The file."""
         return self.model_dump_json(by_alias=True) + "\n"
 
     @property
     def public_files(self) -> dict[str, str]:
-        """The hashes of the public files by their names in the spec."""
         return {name: hashlib.sha256(_unpacked(text)).hexdigest() for name, text in self.files.items()}
 
     @property
     def origin(self) -> Origin:
-        """How the rows were made from records."""
         return Origin(tuple(self.assumes), tuple(self.told))
 
     @property
     def truths(self) -> list[Array]:
-        """The true answers, table by table."""
         return [np.frombuffer(_unpacked(each.packed), dtype=each.kind) for each in self.answers]
 
     def stream(self, commitment: str, nonce: str, table: Table) -> Stream:
@@ -131,7 +127,6 @@ class Unpacked(Places):
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def resolve(self, text: str) -> Path:
-        """Return the file that a path of the spec stands for."""
         return self.files.get(text, self.file.with_name("absent"))
 
 

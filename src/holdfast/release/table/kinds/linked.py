@@ -143,7 +143,6 @@ def _weights(part: Layout, terms: tuple[Term, ...], at: At) -> Ints:
 
 
 def _along(part: Layout, column: str, at: At) -> Texts:
-    """The values of a column along its axis."""
     axes = part.asked.axes
     if column not in axes:
         raise at.refuse(f"the table {part.asked.name!r} has no column {column!r}", column, axes)
