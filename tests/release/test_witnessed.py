@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 import holdfast.release.witnessed.committing as committing
-import holdfast.release.witnessed.committing as reexecuting
 import holdfast.release.witnessed.opening as openings
 import killing
 import witnessing
@@ -204,9 +203,9 @@ def test_a_weaker_check_would_be_noticed(tmp_path, monkeypatch, weaker):
     elif weaker == "officer":  # who looks at the nonce alone
         monkeypatch.setattr("holdfast.release.standalone_verifier.commitment.is_signature", lambda *_: True)
     elif weaker == "files":
-        monkeypatch.setattr(reexecuting, "sha256_of", lambda path: "sha256:" + 64 * "0")
+        monkeypatch.setattr(committing, "sha256_of", lambda path: "sha256:" + 64 * "0")
     else:
-        monkeypatch.setattr(reexecuting, "_differences", lambda *_: iter(()))
+        monkeypatch.setattr(committing, "_differences", lambda *_: iter(()))
     found = []
     try:
         found = [wrong for _, wrong in witnessing.attempts(tmp_path, len(witnessing.ATTEMPTS), 0) if wrong]
@@ -227,7 +226,7 @@ def test_a_version_that_draws_other_words_refuses_and_says_which_would(both, mon
     fixed = read_certificate(folder).commitment
     other_words(monkeypatch)
     assert not reexecuted(folder, opening).ok  # the same version: the table is not the one that it says
-    monkeypatch.setattr(reexecuting, "code_hash", lambda: "sha256:" + 64 * "1")
+    monkeypatch.setattr(committing, "code_hash", lambda: "sha256:" + 64 * "1")
     with pytest.raises(Refused, match="cannot confirm") as refused:
         reexecuted(folder, opening)
     assert fixed.code in str(refused.value)
@@ -235,7 +234,7 @@ def test_a_version_that_draws_other_words_refuses_and_says_which_would(both, mon
 
 
 def test_a_version_that_draws_the_same_words_confirms(both, monkeypatch):
-    monkeypatch.setattr(reexecuting, "code_hash", lambda: "sha256:" + 64 * "1")
+    monkeypatch.setattr(committing, "code_hash", lambda: "sha256:" + 64 * "1")
     assert reexecuted(*both).ok
 
 

@@ -41,16 +41,15 @@ from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import Run, write_release
 from holdfast.release.signing import (
     SIGNED,
-    Trusted,
-    judged,
     read_private,
     read_trusted,
     signature_text,
-    signer_of,
     write_private,
 )
 from holdfast.release.spec.origin import Origin
-from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
+from holdfast.release.standalone_verifier.reading import Broken, json_of
+from holdfast.release.standalone_verifier.verify import signature_words
+from holdfast.release.storage.files import publish, read_plain, workplace, write_text
 from holdfast.version import __version__
 
 #: Where the command looks for the secret when no file is named.
@@ -390,11 +389,10 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
     """Read one slice of every agent, all of one release."""
     places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
     wanted = json.loads(json.dumps(_sheet(job)))
-    trusted = None if job.spec.agents_keys is None else read_trusted(job.spec.agents_keys)
     found: dict[str, _Slice] = {}
     for place in places:
         part = _read(wanted, table, division, place)
-        _refuse_unsigned(part.agent, place, trusted, job.spec.key_file is not None)
+        _refuse_unsigned(part.agent, place, job)
         if part.agent in found:
             raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
         found[part.agent] = part
@@ -414,16 +412,17 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
     return found
 
 
-def _refuse_unsigned(agent: str, place: Path, trusted: Trusted | None, asked: bool) -> None:
+def _refuse_unsigned(agent: str, place: Path, job: Job) -> None:
     """Refuse a slice whose signature is wrong, missing where one is asked for, or by somebody else than its agent."""
-    text = read_plain(place / SHEET)
-    signer = plain_json(text).get("signed_by")
-    if signer is not None and signer_of(place / f"{SHEET}{SIGNED}", text) != signer:
-        raise Refused(f"the slice in {place} is signed by another key than it says: ask agent {agent!r} for it again")
-    wrong = judged(signer, trusted)[0]
-    if signer is None and asked:
+    text, keys = read_plain(place / SHEET), job.spec.agents_keys
+    signer, wrong = json_of(text).get("signed_by"), None
+    try:
+        signature_words(str(place / f"{SHEET}{SIGNED}"), signer, text, None if keys is None else str(keys))
+    except Broken as broken:
+        wrong = str(broken)
+    if signer is None and job.spec.key_file is not None:
         wrong = "nobody signed it"
-    if wrong is None and trusted is not None and trusted.names.get(str(signer), agent) != agent:
+    if wrong is None and keys is not None and read_trusted(keys).names.get(str(signer), agent) != agent:
         wrong = "it is signed by the key of another agent"
     if wrong is not None:
         raise Refused(f"the slice of agent {agent!r} is not to be trusted ({wrong}): ask for it again")
@@ -433,7 +432,7 @@ def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path)
     """Read a slice and check that it is one of this job, row by row."""
     try:
         text = read_plain(place / SHEET)
-        sheet, content = plain_json(text), read_plain(place / VALUES)
+        sheet, content = json_of(text), read_plain(place / VALUES)
         header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
         name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
         values = [int(row[-1]) for row in rows]

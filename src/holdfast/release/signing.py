@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.arguments import Refused
 from holdfast.release.standalone_verifier.ed25519 import point_of, times
-from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.system import BYTES, NO_LINK, others_may
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ VARIABLE = "HOLDFAST_PASSPHRASE"
 PUBLIC, REVOKED, SUFFIX = "holdfast-key", "revoked", ".pub"
 #: What a private file says of itself.
 PRIVATE = "PRIVATE KEY-----"
-#: Bytes of a public key and of a signature, and of the longest file that is read.
-KEY, SIGNATURE, LONGEST = 32, 64, 1 << 20
+#: Bytes of a public key, and of the longest file that is read.
+KEY, LONGEST = 32, 1 << 20
 
 
 def fingerprint(public: bytes) -> str:
@@ -62,12 +61,6 @@ class Trusted:
     keys: dict[str, bytes]
     revoked: frozenset[str]
     names: dict[str, str]
-
-    def wrong_with(self, found: str) -> str | None:
-        """Say why a signature by this key is not to be trusted; None where it is."""
-        if found in self.revoked:
-            return f"it is signed by a key that was revoked, {found}"
-        return None if found in self.keys else f"it is signed by a key that you do not trust, {found}"
 
 
 def write_key(path: Path, passphrase: str | None = None) -> Signer:
@@ -139,20 +132,6 @@ def read_trusted(path: str | Path) -> Trusted:
     return Trusted(keys, frozenset(revoked), names)
 
 
-def signed_by(public: bytes, signature: bytes, content: bytes) -> bool:
-    """Say whether a signature of some bytes was made by the key with this public part."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    if of_small_order(public):  # anybody can make a signature that fits such a key
-        return False
-    try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, content)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
 def of_small_order(public: bytes) -> bool:
     """Whether eight times the point of a key is nothing, or its bytes are not those of a point of the curve."""
     point = point_of(public)
@@ -210,7 +189,6 @@ def _public(path: Path) -> str:
 
 #: Version of the JSON form of a signature, and the name of its file behind that of what is signed.
 SCHEMA, SIGNED = "holdfast-signature-1", ".sig"
-NOBODY = "signed by nobody, so that whoever could change it could have made it"
 
 
 def signature_text(signer: Signer, content: bytes) -> str:
@@ -221,26 +199,3 @@ def signature_text(signer: Signer, content: bytes) -> str:
         "signature": base64.b64encode(signer.sign(content)).decode(),
     }
     return json.dumps(found, indent=1) + "\n"
-
-
-def signer_of(path: Path, content: bytes) -> str:
-    """Return the fingerprint of the key whose signature of these bytes is in a file; refused where it is wrong."""
-    try:
-        found: Any = plain_json(read_plain(path))
-        key, signature = decoded(found["key"]), decoded(found["signature"])
-        whole = found["schema"] == SCHEMA and set(found) == {"schema", "fingerprint", "key", "signature"}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise Refused(f"the signature {path.name} is missing, or cannot be read") from None
-    named = len(key) == KEY and len(signature) == SIGNATURE and found["fingerprint"] == fingerprint(key)
-    if not whole or not named or not signed_by(key, signature, content):
-        raise Refused(f"the signature {path.name} is not one of the file that it stands beside")
-    return fingerprint(key)
-
-
-def judged(signer: str | None, trusted: Trusted | None) -> tuple[str | None, str]:
-    """Return what is wrong with who signed something, or None, and otherwise what to say of it."""
-    if signer is None:
-        return (None if trusted is None else f"it is {NOBODY}", NOBODY)
-    if trusted is None:
-        return None, f"signed by {signer}; name the public key with --key to know whose that is"
-    return trusted.wrong_with(signer), f"signed by {signer}, which you trust"

@@ -29,6 +29,7 @@ from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.facts.table import CONFIDENCE, Interval, TableCertificate, Unprotected
 from holdfast.release.pieces.drawing import Parts
 from holdfast.release.report.figures import SHOWN
+from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
@@ -37,7 +38,6 @@ from holdfast.release.storage.tables import (
     Columns,
     first_rows,
     label_column,
-    part_names,
     texts,
     write_csv,
     write_repeated,
@@ -128,7 +128,7 @@ class Written:
 
     def paths(self, parquet: str | None, csv: str | None, part: int | None = None) -> list[Path]:
         names = (name for name in (parquet, csv) if name is not None)
-        return [self.place / (name if part is None else part_names(name, part + 1)[part]) for name in names]
+        return [self.place / (name if part is None else names_of(name, part + 1)[part]) for name in names]
 
     def whole(self) -> Columns:
         """Write every file in one piece; return the columns of the table."""
@@ -230,7 +230,7 @@ def _files(prefix: str, noisy: bool, records: bool, *, parts: int = 0, runs: boo
 
 
 def _shown(table: Table, place: Path, files: TableFiles, parts: int) -> Columns:
-    columns = first_rows([place / name for name in part_names(files.parquet, parts)], SHOWN)
+    columns = first_rows([place / name for name in names_of(files.parquet, parts)], SHOWN)
     return columns | {name: texts(columns[name]) for name in table.layout.columns}
 
 
@@ -288,7 +288,7 @@ def _resource(path: str, parts: int, title: str, columns: dict[str, tuple[str, s
     return {
         "name": path.removesuffix(".csv").lower(),
         "title": title,
-        "path": part_names(path, parts) if parts else path,
+        "path": names_of(path, parts) if parts else path,
         "format": "csv",
         "mediatype": "text/csv",
         "encoding": "utf-8",

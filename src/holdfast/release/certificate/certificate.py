@@ -9,7 +9,6 @@ place of the charge in the ledger's chain, so that a ledger which was rolled bac
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -20,7 +19,8 @@ from pydantic import Field, ValidationError
 from holdfast.arguments import Refused
 from holdfast.release.facts.table import HASH, Model, Number, Software, Statement, TableCertificate
 from holdfast.release.standalone_verifier.commitment import NONCE
-from holdfast.release.storage.files import CERTIFICATE, plain_json, read_plain
+from holdfast.release.standalone_verifier.reading import json_of, seal_of
+from holdfast.release.storage.files import CERTIFICATE, read_plain
 
 Parameter = Literal["epsilon", "delta", "rho"]
 #: What stands in the fields that only the spec can fill, where it does not.
@@ -174,18 +174,11 @@ class Certificate(Model):
         return json.dumps(self.as_mapping(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def seal_of(found: dict[str, Any]) -> str:
-    """Return the hash of a certificate without its seal, in a form that does not depend on the layout of the file."""
-    rest = {name: value for name, value in found.items() if name != "seal"}
-    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
 def read_certificate(folder: Path, text: bytes = b"") -> Certificate:
     """Read and check the certificate in a folder, or its text; refused with one sentence where it is not one."""
     path = folder / FILE
     try:
-        found = plain_json(text or read_plain(path))
+        found = json_of(text or read_plain(path))
     except FileNotFoundError:
         raise Refused(f"{folder} holds no {FILE}: name the folder of a release") from None
     except OSError as error:

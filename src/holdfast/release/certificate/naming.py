@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.facts.table import TableCertificate
+from holdfast.release.standalone_verifier.table import told_by
 from holdfast.release.storage.tables import Named, label_column, missing, texts
 
 #: The column that says to which of several linked tables a row belongs.
@@ -125,25 +126,13 @@ def level_named(table: TableCertificate, named: set[str], of: str | None = None,
     wanted = named - {*table.places, TABLE} if table.linked else named - set(table.places)
     listed = list(zip(table.levels, table.margins, strict=True))[: len(table.measured) if measured else None]
     mine = [(level, margin) for level, margin in listed if of in (None, margin.table)]
-    holding = [each for each in mine if each[1].places >= deep and wanted <= _told(table, each[1].axes)]
+    recoded = {"recoded": [each.model_dump() for each in table.recoded]}
+    holding = [each for each in mine if each[1].places >= deep and wanted <= told_by(recoded, each[1].axes)]
     if not holding:
         listed_names, there = ", ".join(map(repr, sorted(named))), ", ".join(level for level, _ in mine)
         raise Refused(f"no margin has all of {listed_names}: those that are measured are {there}")
     smallest = min(holding, key=lambda each: (each[1].places, len(each[1].axes), not wanted <= set(each[1].axes)))
     return smallest[0]
-
-
-def _told(table: TableCertificate, axes: Sequence[str]) -> set[str]:
-    """The columns that have values in the rows of a margin: its axes, and what is coarser than these."""
-    size = {each.name: max(each.groups) for each in table.recoded}
-    own = {each.name: each.axis for each in table.recoded}
-    coarser = {
-        name
-        for name, axis in own.items()
-        for kept in axes
-        if kept == axis or (own.get(kept) == axis and size[kept] >= size[name])
-    }
-    return {*axes, *coarser}
 
 
 def _nearest(word: str, options: list[Any]) -> str:

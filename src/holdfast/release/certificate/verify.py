@@ -23,11 +23,12 @@ from holdfast.release.certificate.certificate import FILE, Certificate, read_cer
 from holdfast.release.facts.table import TableCertificate
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.entries import STATES
-from holdfast.release.signing import NOBODY, SIGNED, Trusted, judged, read_trusted, signer_of
+from holdfast.release.signing import read_trusted
 from holdfast.release.standalone_verifier import verify as standalone
+from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.engine import header_of, quoted_name, rows_of, session
 from holdfast.release.storage.files import read_plain
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, ROW, label_column, part_names
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, ROW, label_column
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.entries import Entry
@@ -49,10 +50,16 @@ class Check:
         for field in ("name", "sentence"):
             object.__setattr__(self, field, standalone.shown(getattr(self, field)))
 
+    @classmethod
+    def of(cls, found: standalone.Check) -> Check:
+        """What the rule book found: a name, what holds, and what is wrong where something is."""
+        name, holds, wrong = found
+        return cls(name, wrong is None, holds if wrong is None else wrong)
+
     @property
     def mark(self) -> str:
         """One word: whether it holds; none where there is nothing that could."""
-        return "BROKEN" if not self.ok else "none" if self.sentence == NOBODY else "holds"
+        return "BROKEN" if not self.ok else "none" if self.sentence == standalone.NOBODY else "holds"
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ COPIES = "Parquet and CSV files hold the same rows"
 
 def foretold(certificate: Certificate) -> list[tuple[str, str]]:
     """Return everything that a verification checks, by name, with what it says where it holds."""
-    signed = NOBODY if certificate.signed_by is None else f"signed by the key {certificate.signed_by}"
+    signed = standalone.NOBODY if certificate.signed_by is None else f"signed by the key {certificate.signed_by}"
     copies = [(f"{table.name}: copies", COPIES) for table in certificate.tables]
     fixed = [] if certificate.commitment is None else [("commitment", "what draws was fixed before the nonce")]
     return [*BESIDES.items(), ("signature", signed), *fixed, *standalone.foretold(certificate.as_mapping()), *copies]
@@ -103,12 +110,12 @@ def verify(
 
     With a ledger, also whether the release was charged there as certified, and whether its certificate is the one that
     was sealed. With a file of public keys, also whether one of them signed it; with one of an officer's, whether one of
-    them gave the nonce of a witnessed draw. Of the tables named in `apart`, whose
-    parts were checked where they were written, only the files are.
+    them gave the nonce of a witnessed draw. Of the tables named in `apart`, whose parts were checked where they were
+    written, only the files are.
     """
-    trusted, place = None if key is None else read_trusted(key), Path(folder)
-    if officer is not None:
-        read_trusted(officer)  # refused where it is no file of keys
+    place = Path(folder)
+    for file in (each for each in (key, officer) if each is not None):
+        read_trusted(file)  # refused where it is no file of keys
     if not os.path.isdir(place):
         raise Refused(f"{place} is not a folder: name the folder of a release")
     if not os.path.lexists(place / FILE):
@@ -118,19 +125,16 @@ def verify(
         certificate = read_certificate(place, text)
     except Refused as refusal:
         return Verdict((Check("certificate", False, str(refusal)),))
+    told = certificate.as_mapping()
+    known, trusted = (None if file is None else str(file) for file in (key, officer))
     checks = [
         Check("certificate", True, BESIDES["certificate"]),
         _check("budget", BESIDES["budget"], budget_findings(certificate)),
-        _signature(place, certificate, text, trusted),
+        Check.of(standalone.signature_check(str(place), told, text, known)),
+        *([] if ledger is None else [_charged(ledger, certificate, text)]),
+        *map(Check.of, standalone.commitment_check(told, trusted)),
+        *map(Check.of, standalone.rule_book(str(place), told, apart)),
     ]
-    if ledger is not None:
-        checks.append(_charged(ledger, certificate, text))
-    for name, words, wrong in standalone.commitment_check(
-        certificate.as_mapping(), None if officer is None else str(officer)
-    ):
-        checks.append(Check(name, wrong is None, words if wrong is None else wrong))
-    for name, words, wrong in standalone.rule_book(str(place), certificate.as_mapping(), apart):
-        checks.append(Check(name, wrong is None, words if wrong is None else wrong))
     unread = {check.name.removesuffix(": rows") for check in checks if check.sentence.endswith("is not read")}
     both = [table for table in certificate.tables if table.name not in {*apart, *unread}]
     checks += [_check(f"{table.name}: copies", COPIES, other_copies(place, table)) for table in both]
@@ -169,19 +173,6 @@ def budget_findings(certificate: Certificate) -> Findings:
     plain = Account(certificate.title, certificate.unit, None, parts)
     if not any(_covers(best, total) for total in (*plain.spent[:1], *account.spent[:1])):
         yield "the certificate promises more than its tables do together"
-
-
-def _signature(folder: Path, certificate: Certificate, text: bytes, trusted: Trusted | None) -> Check:
-    signer, wrong = certificate.signed_by, None
-    if signer is not None:
-        try:
-            by = signer_of(folder / f"{FILE}{SIGNED}", text)
-            wrong = None if by == signer else "it is signed by another key than the certificate says"
-        except (Refused, OSError) as refusal:
-            wrong = str(refusal)
-    distrusted, words = judged(signer, trusted)
-    wrong = wrong or distrusted
-    return Check("signature", wrong is None, words if wrong is None else wrong)
 
 
 def _charged(ledger: Ledger, certificate: Certificate, text: bytes) -> Check:
@@ -261,7 +252,7 @@ def other_copies(folder: Path, table: TableCertificate) -> Iterator[str]:
         if (parquet is None) != (csv is None):
             yield f"{parquet or csv} has no copy"
         elif parquet is not None and csv is not None:
-            for one, two in zip(part_names(parquet, table.parts), part_names(csv, table.parts), strict=True):
+            for one, two in zip(names_of(parquet, table.parts)(csv, table.parts), strict=True):
                 yield from _other_entries(folder, one, two, columns)
 
 

@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from holdfast.privacy import Guarantee
 from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
-from holdfast.release.storage.tables import part_names
+from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.version import __version__
 
 #: The packages that count, solve, draw and write.
@@ -432,4 +432,4 @@ class TableCertificate(Model):
     def files(self) -> list[str]:
         noisy = (self.measurements, self.measurements_csv)
         listed = (self.parquet, self.csv, *noisy, self.records, self.records_csv)
-        return [each for name in listed if name is not None for each in part_names(name, self.parts)]
+        return [each for name in listed if name is not None for each in names_of(name, self.parts)]

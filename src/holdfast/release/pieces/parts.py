@@ -28,6 +28,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.pieces.making import Finished, finished
 from holdfast.release.pieces.tasks import Group, Held, by_piece
 from holdfast.release.pieces.whole import Pieces
+from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.engine import session
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import (
@@ -36,7 +37,6 @@ from holdfast.release.storage.tables import (
     ROW,
     Columns,
     other_entries,
-    part_names,
     read_csv,
     read_parquet,
     write_csv,
@@ -151,7 +151,7 @@ def write_part(sheet: Sheet, drawn: Drawn, folder: Folder, part: int, below: Int
     own, named = drawn.own, {ROW: sheet.rows, **sheet.names}
     table = named | dict(zip(FIGURES, (values, *ends.T), strict=True)) | dict(sheet.labels)
     files = folder.names(sheet.deviations is not None, sheet.records is not None)
-    names = [part_names(name, part + 1)[part] for name in files]
+    names = [names_of(name, part + 1)[part] for name in files]
     session().execute("SET threads = 1")  # one thread writes the same bytes whenever it does
     new = [Path(folder.path, WRITING, f"{uuid4().hex}{Path(name).suffix}") for name in files]
     write_table(table, new[0], new[1])

@@ -20,7 +20,7 @@ LARGEST = 1 << 30
 AT_ONCE = 1 << 12
 
 
-class Broken(Exception):
+class Broken(ValueError):
     """Something is not as certified."""
 
 

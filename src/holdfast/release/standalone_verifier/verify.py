@@ -52,33 +52,34 @@ def trusted_of(path: str) -> tuple[dict[str, bytes], set[str]]:
     return keys, revoked
 
 
-def signature_words(folder: str, certificate: Json, key: str | None) -> str:
-    signer = certificate.get("signed_by")
+def signature_words(path: str, signer: str | None, content: bytes, key: str | None) -> str:
+    """Say who signed some bytes, by the signature in a file."""
     if signer is None:
         if key is not None:
-            raise Broken("it is signed by nobody")
+            raise Broken(f"it is {NOBODY}")
         return NOBODY
-    found = json_of(content_of(os.path.join(folder, SIGNATURE)))
     try:
+        found = json_of(content_of(path))
         public, signature = (base64.b64decode(found[name], validate=True) for name in ("key", "signature"))
         whole = set(found) == {"schema", "fingerprint", "key", "signature"} and found["fingerprint"] == signer
-    except (KeyError, TypeError, ValueError):
-        raise Broken("the signature cannot be read") from None
-    signed = content_of(os.path.join(folder, FILE))
+    except (OSError, KeyError, TypeError, ValueError):
+        raise Broken("the signature is missing, or cannot be read") from None
     form = found["schema"] == "holdfast-signature-1"
-    if not (whole and form and hash_of(public) == signer and is_signature(public, signature, signed)):
-        raise Broken("the signature is not one of this certificate")
+    if not (whole and form and hash_of(public) == signer and is_signature(public, signature, content)):
+        raise Broken("the signature is not one of what it stands beside")
     if key is None:
         return f"signed by {signer}; name the public key with --key to know whose that is"
     keys, revoked = trusted_of(key)
-    if signer in revoked or signer not in keys:
+    if signer in revoked:
+        raise Broken(f"it is signed by a key that was revoked, {signer}")
+    if signer not in keys:
         raise Broken(f"it is signed by a key that you do not trust, {signer}")
     return f"signed by {signer}, which you trust"
 
 
-def certificate_of(folder: str) -> Json:
+def certificate_of(content: bytes) -> Json:
     """Read the certificate; broken where it is not as it was sealed."""
-    found = json_of(content_of(os.path.join(folder, FILE)))
+    found = json_of(content)
     if not isinstance(found, dict) or found.get("schema") != FORM:
         raise Broken(f"it is not a certificate of the form {FORM}")
     if found.get("seal") != seal_of(found):
@@ -162,9 +163,10 @@ def foretold(certificate: Json) -> list[tuple[str, str]]:
     return [*OF_ALL.items(), *wanted, *tables]
 
 
-def signature_check(folder: str, certificate: Json, key: str | None) -> Check:
+def signature_check(folder: str, certificate: Json, content: bytes, key: str | None) -> Check:
     said: list[str] = []
-    name, _, wrong = checked("signature", "", lambda: said.append(signature_words(folder, certificate, key)))
+    path, signer = os.path.join(folder, SIGNATURE), certificate.get("signed_by")
+    name, _, wrong = checked("signature", "", lambda: said.append(signature_words(path, signer, content, key)))
     return name, "".join(said), wrong
 
 
@@ -186,10 +188,15 @@ def commitment_check(certificate: Json, officer: str | None) -> Iterator[Check]:
 
 
 def checks(folder: str, key: str | None, officer: str | None = None) -> Iterator[Check]:
-    read: list[Json] = []
-    yield checked("certificate", "as it was sealed", lambda: read.append(certificate_of(folder)))
-    for certificate in read:
-        yield signature_check(folder, certificate, key)
+    read: list[tuple[bytes, Json]] = []
+
+    def once() -> None:
+        content = content_of(os.path.join(folder, FILE))
+        read.append((content, certificate_of(content)))
+
+    yield checked("certificate", "as it was sealed", once)
+    for content, certificate in read:
+        yield signature_check(folder, certificate, content, key)
         try:
             yield from commitment_check(certificate, officer)
             yield from rule_book(folder, certificate)

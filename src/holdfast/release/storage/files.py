@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.system import (
@@ -107,22 +105,6 @@ def read_plain(path: Path) -> bytes:
         if os.fstat(descriptor).st_size > LARGEST:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return file.read()
-
-
-def plain_json(content: bytes) -> Any:
-    """Read JSON that says everything once: no key occurs twice, and every number is one. Otherwise ValueError."""
-    return json.loads(content, parse_constant=_no_constant, object_pairs_hook=_each_once)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
 
 
 def refuse_without_room(folder: Path, size: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arrays import Bools, Ints
+from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.engine import Unreadable, quoted_name, quoted_text, rows_of, session
 from holdfast.release.storage.files import sync_file
 
@@ -58,18 +59,13 @@ ROW = "row"
 OTHER_ROWS = "its parts do not have every row once"
 
 
-def part_names(name: str, parts: int) -> list[str]:
-    """The files of a table or its noisy answers in a release: one of its own name, or as many parts in a folder."""
-    return [f"{name}/{number:05d}{Path(name).suffix}" for number in range(parts)] or [name]
-
-
 def read_table(folder: Path, name: str, parts: int, rows: int | None = None) -> Columns:
     """Read a table from Parquet, or from CSV as texts by the end of its name, in the order of its rows.
 
     `rows`: how many there are, each once; None: some of them are there.
     """
     read: Callable[[list[Path]], Columns] = read_csv if name.endswith(".csv") else read_parquet
-    found = read([folder / each for each in part_names(name, parts)])
+    found = read([folder / each for each in names_of(name, parts)])
     return in_order(found, rows) if parts else found
 
 
@@ -77,7 +73,7 @@ class PartColumns(Mapping[str, Any]):
     """The columns of a table whose parts follow each other, each read when it is first asked for."""
 
     def __init__(self, folder: Path, name: str, parts: int, columns: Sequence[str]) -> None:
-        self._paths = [folder / each for each in part_names(name, parts)]
+        self._paths = [folder / each for each in names_of(name, parts)]
         self._names, self._read = tuple(columns), dict[str, Any]()
 
     def __iter__(self) -> Iterator[str]:

@@ -36,7 +36,8 @@ from holdfast.release.run import Run
 from holdfast.release.spec.origin import Origin
 from holdfast.release.spec.places import Places
 from holdfast.release.spec.spec import checked
-from holdfast.release.storage.files import LARGEST, plain_json, read_plain
+from holdfast.release.standalone_verifier.reading import json_of
+from holdfast.release.storage.files import LARGEST, read_plain
 from holdfast.release.table.public import ENDS
 from holdfast.system import BYTES
 
@@ -139,7 +140,7 @@ def read_opening(path: Path) -> tuple[Opening, str]:
     """Read an opening and its hash; refused with one sentence, which shows nothing of it, where it is none."""
     try:
         content = read_plain(path)
-        found = plain_json(content)
+        found = json_of(content)
     except OSError as error:
         raise Refused(f"the opening {str(path)!r} cannot be read: {error.strerror or 'it is a link'}") from None
     except (ValueError, RecursionError):
