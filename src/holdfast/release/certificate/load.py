@@ -306,7 +306,7 @@ class LoadedRelease:
         if table.runs:
             return self._in_runs(table)
         noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)
-        columns = read_table(self.folder, table.parquet, table.parts, table.rows)
+        columns = read_table(self.folder, table.parquet, table.parts)
         return LoadedTable(table, columns, self.certificate.release, noisy)
 
     def _in_runs(self, table: TableCertificate) -> LoadedTable:

@@ -18,7 +18,6 @@ from holdfast.arrays import Ints
 from holdfast.constraints import Constraint
 from holdfast.domains import Cube, Hierarchy
 from holdfast.mechanism.correlated.residuals import OnResiduals
-from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.source import Plain
 from holdfast.noise import Independent
@@ -26,13 +25,10 @@ from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query
 from holdfast.release.facts.table import TableCertificate
+from holdfast.release.job.methods import EXTENDED, Problem, made
 from holdfast.release.storage.tables import Named, texts
 from holdfast.release.table.laid import KINDS
 from holdfast.release.table.rules import added, as_certified, both, exact_rows, sums_of_rows
-
-#: Methods whose draws are conditioned on everything that holds.
-CONDITIONED = ("given", "walk")
-EXTENDED = "extend-"
 
 
 def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:
@@ -41,29 +37,20 @@ def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:
     query = _query(table, columns)
     holds = table.holds.model_copy(update={"linear": []}) if table.linked else table.holds  # ties are part of the query
     equal, unequal = as_certified(holds, query, _exact(table, query) if holds.exact else None)
-    everything = both(equal, unequal)
     neighbours = Neighbours(table.neighbours.kind, table.neighbours.records)
     if table.residuals:
         noise = Mechanism(_on_residuals(table, query, neighbours))
     else:
         noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
-    method, whole = table.method, table.holds.whole
-    if everything is None or method == "noise":
+    if both(equal, unequal) is None or table.method == "noise":
         return noise
-    if method.startswith(EXTENDED):
-        assert equal is not None
-        law = method.removeprefix(EXTENDED)
-        much: Any = {"rho": Fraction(1, 100) if whole else 1} if noise.base.law.kind == "gaussian" else {"epsilon": 1}
-        made = extend(query, equal, law=law, neighbours=neighbours, integer=whole, **much)
-        return made.over(replace(made.base, law=Independent(noise.base.law.laws[:1], None, query.n)))
-    if method in CONDITIONED:
-        return noise.given(everything)
-    if method == "given-then-onto" and equal is not None:
-        return noise.given(equal) if unequal is None else noise.given(equal).onto(unequal, integer=whole)
-    if method == "project" and equal is not None:
-        return noise.onto(equal, weights=None, integer=False)
-    named = method if method in ("topdown", "bluedown") and unequal is None else None
-    return noise.onto(everything, integer=whole, method=named)
+    # Walks draw from the law of `given`; and beside bounds, a table made level by level has the error bars of `onto`.
+    same = {"walk": "given"} | ({} if unequal is None else {"topdown": "onto", "bluedown": "onto"})
+    problem = Problem(query, equal, unequal, neighbours, None, table.holds.whole, "all")
+    mechanism = made(same.get(table.method, table.method), noise, problem)
+    if table.method not in EXTENDED:
+        return mechanism
+    return mechanism.over(replace(mechanism.base, law=Independent(noise.base.law.laws[:1], None, query.n)))
 
 
 def _on_residuals(table: TableCertificate, query: Query, neighbours: Neighbours) -> OnResiduals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from holdfast.arrays import Bools, Ints
 from holdfast.release.standalone_verifier.reading import names_of
-from holdfast.release.storage.engine import Unreadable, quoted_name, quoted_text, rows_of, session
+from holdfast.release.storage.engine import quoted_name, quoted_text, rows_of, session
 from holdfast.release.storage.files import sync_file
 
 # --- a column of names as codes, which take little memory, and the hash of such columns ------------------------------
@@ -56,17 +56,15 @@ def hash_names(found: Any, name: str, column: Coded) -> None:
 
 #: The column before all others that says which row of the table a row of a part is, from 0.
 ROW = "row"
-OTHER_ROWS = "its parts do not have every row once"
 
 
-def read_table(folder: Path, name: str, parts: int, rows: int | None = None) -> Columns:
-    """Read a table from Parquet, or from CSV as texts by the end of its name, in the order of its rows.
-
-    `rows`: how many there are, each once; None: some of them are there.
-    """
-    read: Callable[[list[Path]], Columns] = read_csv if name.endswith(".csv") else read_parquet
-    found = read([folder / each for each in names_of(name, parts)])
-    return in_order(found, rows) if parts else found
+def read_table(folder: Path, name: str, parts: int) -> Columns:
+    """Read a table, or its noisy answers, in the order of its rows."""
+    found = read_parquet([folder / each for each in names_of(name, parts)])
+    if not parts:
+        return found
+    order = np.argsort(found.pop(ROW), kind="stable")
+    return {name: column[order] for name, column in found.items()}
 
 
 class PartColumns(Mapping[str, Any]):
@@ -88,20 +86,6 @@ class PartColumns(Mapping[str, Any]):
         if name not in self._read:
             self._read[name] = read_column(self._paths, name)
         return self._read[name]
-
-
-def in_order(columns: Columns, rows: int | None) -> Columns:
-    """Rows of parts in the order of the table, without their numbers; unreadable where these are not what they say."""
-    numbers: Any = np.ma.asarray(columns.get(ROW, np.empty(0)))
-    if numbers.dtype.kind == "O" and all(str(text).isdecimal() and len(str(text)) < 19 for text in numbers.tolist()):
-        numbers = numbers.astype(np.int64)
-    if numbers.dtype.kind != "i" or np.ma.getmaskarray(numbers).any() or next(iter(columns)) != ROW:
-        raise Unreadable(OTHER_ROWS)
-    order = np.argsort(numbers, kind="stable")
-    found = np.asarray(numbers)[order]
-    if (np.diff(found) < 1).any() or (rows is not None and not np.array_equal(found, np.arange(rows))):
-        raise Unreadable(OTHER_ROWS)
-    return {name: column[order] for name, column in columns.items() if name != ROW}
 
 
 #: The columns that follow the names of a row: the released value and its interval.
