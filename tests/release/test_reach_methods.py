@@ -116,10 +116,10 @@ def test_projections_weigh_all_outputs_alike(tmp_path):
 @pytest.mark.parametrize(("kind", "expected"), [("gaussian", "extend-optimal"), ("laplace", "extend-laplace")])
 def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
     compared = {each.method: each for each in job(tmp_path, crossed(kind, "auto")).tables[0].comparison}
-    assert compared[expected].errors is not None
+    assert compared[expected].expected_absolute_error is not None
     chosen = next(each for each in compared.values() if each.chosen)
     scores = [each.expected_absolute_error for each in compared.values() if each.basis is not None]
-    assert chosen.errors.score <= 1.06 * min(scores)  # equal to two digits
+    assert chosen.expected_absolute_error <= 1.06 * min(scores)  # equal to two digits
     whole = job(tmp_path, crossed(kind, "auto", table="")).tables[0]
     assert expected not in [each.method for each in whole.comparison]
 

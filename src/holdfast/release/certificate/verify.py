@@ -252,7 +252,7 @@ def other_copies(folder: Path, table: TableCertificate) -> Iterator[str]:
         if (parquet is None) != (csv is None):
             yield f"{parquet or csv} has no copy"
         elif parquet is not None and csv is not None:
-            for one, two in zip(names_of(parquet, table.parts)(csv, table.parts), strict=True):
+            for one, two in zip(names_of(parquet, table.parts), names_of(csv, table.parts), strict=True):
                 yield from _other_entries(folder, one, two, columns)
 
 
