@@ -58,6 +58,51 @@ def test_laws_are_those_of_enumeration(name):
     assert np.abs(drawn.mean(axis=0) - means).max() < 6 * found.standard_error.max() / 4_000**0.5
 
 
+def test_a_law_of_its_own_for_each_of_many_nodes():
+    """More laws than are looked for one by one, at leaves and at nodes above them, against plain convolutions."""
+    generator = np.random.default_rng(3)
+    leaves = [generator.random(generator.integers(2, 9)) for _ in range(40)]
+    parents = np.r_[-1, np.zeros(10, int), 1 + np.arange(40) // 4]
+    sums = [np.ones(1)] * 11
+    for k in range(10):
+        for law in leaves[4 * k : 4 * k + 4]:
+            sums[1 + k] = np.convolve(sums[1 + k], law)
+    groups = [generator.random(each.size - 3) for each in sums[1:]]
+    shares = [each[: law.size] * law for each, law in zip(sums[1:], groups, strict=True)]
+    for share in shares:
+        sums[0] = np.convolve(sums[0], share)
+    top = generator.random(sums[0].size)
+    found = hf.reconcile_laws(hf.Hierarchy.from_parents(parents), [top, *groups, *leaves])
+    law = sums[0] * top / (sums[0] @ top)
+    assert found.mean[0] == pytest.approx(law @ np.arange(law.size), abs=1e-9)
+    for k, share in enumerate(shares):
+        others = np.ones(1)
+        for each in (*shares[:k], *shares[k + 1 :]):
+            others = np.convolve(others, each)
+        chances = share * [others @ top[a : a + others.size] for a in range(share.size)]
+        assert found.law(1 + k)[1] == pytest.approx(chances / chances.sum(), abs=1e-11)
+    drawn = found.draw(2_000, hf.seeded(1))
+    assert np.abs(drawn.mean(axis=0) - found.mean).max() < 6 * found.standard_error.max() / 2_000**0.5
+
+
+@pytest.mark.parametrize("far", [700, 850, 1_000])
+def test_a_law_may_have_a_gap_where_a_window_ends(far):
+    """Sums of leaves are small where the law of their total is large, far away: nothing there is lost."""
+    leaves = [np.ones(20)] * 60
+    sums = np.ones(1)
+    for law in leaves:
+        sums = np.convolve(sums, law)
+    sums /= sums.max()
+    top = np.zeros(far + 1)
+    top[[570, far]] = 1 / sums[[570, far]]
+    top[far] /= 20
+    found = hf.reconcile_laws(hf.Hierarchy.from_parents([-1, *[0] * 60]), [top, *leaves])
+    assert found.mean[0] == pytest.approx((570 + far / 20) / 1.05, rel=1e-7)
+    drawn = found.draw(2_000, hf.seeded(1))[:, 0]
+    assert abs((drawn == far).sum() - 2_000 / 21) < 5 * (2_000 / 21) ** 0.5
+    assert np.isin(drawn, [570, far]).all()
+
+
 @pytest.mark.parametrize(
     ("laws", "words"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -55,7 +54,7 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
             key = first, values.tobytes()
             if key not in known:
                 known[key] = len(weights)
-                weights.append(TableWeight(first, tuple(map(Fraction, values.tolist()))))
+                weights.append(TableWeight(first, values))
             which[node], low[node], high[node] = known[key], first, first + values.size - 1
     if not weights:
         raise Refused("laws must hold at least one law")
@@ -65,7 +64,7 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
         if most[node] - least[node] >= MOST_VALUES:
             raise Refused(f"node {node} has no law and may have more than {MOST_VALUES:,} values: give it one")
         which[node] = len(weights)
-        weights.append(TableWeight(int(least[node]), (Fraction(1),) * int(most[node] - least[node] + 1)))
+        weights.append(TableWeight(int(least[node]), np.ones(int(most[node] - least[node] + 1))))
     return ReconciledLaws(Sampler(forest, weights, which, least, most))
 
 

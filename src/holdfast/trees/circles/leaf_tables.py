@@ -10,7 +10,7 @@ from scipy import fft
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints
-from holdfast.trees.circles.weights import Weight
+from holdfast.trees.circles.weights import Weight, by_law
 
 #: A weight inside its bounds is nowhere 0.
 TINY = 1e-290
@@ -40,8 +40,7 @@ def kinds_of(
 ) -> tuple[Kinds, Ints]:
     """Tell leaves apart under a tilt: the kinds, and the kind of every leaf."""
     first, last = np.empty(low.size), np.empty(low.size)
-    for k, weight in enumerate(weights):
-        mine = slice(None) if len(weights) == 1 else np.flatnonzero(law == k)
+    for weight, mine in by_law(weights, law):
         first[mine], last[mine] = weight.window(tilt, low[mine], high[mine], need)
     near_low = np.where(first <= low, low, -LARGEST)
     near_high = np.where(last >= high, high, LARGEST)
@@ -74,12 +73,10 @@ class LeafTable:
         places = np.arange(self.first, self.last + 1)
         logs = np.empty((self.size, places.size))
         self.steps = np.empty((2, self.size))
-        for k, weight in enumerate(weights):
-            mine = kinds.law == k
-            if mine.any():
-                logs[mine] = weight.log(places)
-                self.steps[0, mine] = weight.steps(places[:1])[0] - tilt
-                self.steps[1, mine] = weight.steps(places[-1:])[1] + tilt
+        for weight, mine in by_law(weights, kinds.law):
+            logs[mine] = weight.log(places)
+            self.steps[0, mine] = weight.steps(places[:1])[0] - tilt
+            self.steps[1, mine] = weight.steps(places[-1:])[1] + tilt
         logs += tilt * (places - self.first)
         free = np.stack([kinds.low <= -LARGEST, kinds.high >= LARGEST])
         bounded = ~free.all()

@@ -148,6 +148,7 @@ class Messages(Blocked):
             self._stow()
         for part in self._parts(np.flatnonzero((shape.parent < 0) & ~shape.fixed)):
             self._measured(part, self.rows(part, fresh=True))
+            self.slack[part] += self.beyond(part)
         return self
 
     # --- tilts ---------------------------------------------------------------------------------------------------
@@ -282,7 +283,7 @@ class Messages(Blocked):
         self.length[some[longer]] = longest[longer]
         self.start[some[longer]] = np.rint(mean[longer]).astype(np.int64) - longest[longer] // 2
         base = np.add.reduceat(self.start[children], first)
-        tails = np.add.reduceat((self.height * self.ratio / (1 - self.ratio))[:, children].sum(axis=0), first)
+        tails = np.add.reduceat(self.beyond(children), first)
         owner = np.repeat(np.arange(some.size), numbers)
         for length in np.unique(self.length[some]).tolist():
             mine = np.flatnonzero(self.length[some] == length)

@@ -13,7 +13,7 @@ from holdfast.arrays import Array, Bools, Floats, Ints, ranges
 from holdfast.trees.circles.blocks import EXCESS
 from holdfast.trees.circles.leaf_tables import ENDLESS, FAR, LEAST, TINY, LeafTable, kinds_of, powers
 from holdfast.trees.circles.outline import Outline
-from holdfast.trees.circles.weights import Weight
+from holdfast.trees.circles.weights import Weight, by_law
 
 UNIT = 2.0**-53
 #: How near to a pole tilts may come, as a share of it.
@@ -148,13 +148,9 @@ class Rows:
     def exponents(self, some: Ints, places: Array) -> Floats:
         """log w(t) + (τ_p − τ_v)·(t − middle), rows are nodes; −∞ beyond bounds."""
         shape = self.shape
-        law, result = shape.law[some], np.zeros(places.shape)
-        for k, weight in enumerate(self.weights):
-            mine = law == k
-            if mine.all():
-                result = weight.log(places)
-            elif mine.any():
-                result[mine] = weight.log(places[mine])
+        result = np.zeros(places.shape)
+        for weight, mine in by_law(self.weights, shape.law[some]):
+            result[mine] = weight.log(places[mine])
         middle = self.start[some] + self.length[some] // 2
         result += (self.above(some) - self.tilt[some])[:, None] * (places - middle[:, None])
         for bounded, sign, bound in (
@@ -204,11 +200,9 @@ class Rows:
     def _log_size(self, some: Ints, farthest: Ints) -> Floats:
         """How large logarithms of own weights are on a window."""
         result = np.zeros(some.size)
-        for k, weight in enumerate(self.weights):
-            mine = self.shape.law[some] == k
-            if mine.any():
-                sizes = np.abs(np.stack([weight.log(farthest[mine]), weight.log(-farthest[mine])]))
-                result[mine] = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
+        for weight, mine in by_law(self.weights, self.shape.law[some]):
+            sizes = np.abs(np.stack([weight.log(farthest[mine]), weight.log(-farthest[mine])]))
+            result[mine] = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
         return result
 
     def _bounded(self, some: Ints) -> bool:
@@ -224,32 +218,38 @@ class Rows:
         self.mean[some] = middle + offset
         self.variance[some] = np.maximum(values @ np.square(places, dtype=np.float64) / mass - offset**2, 1e-12)
         largest = self._largest[some]
-        shape = self.shape
         for side, sign in ((0, -1), (1, 1)):
             edge = self.start[some] + (-1 if side == 0 else length)
             log = self.exponents(some, edge[:, None])[:, 0] - self.norm[some]
-            fall = np.zeros(some.size)
-            for k, weight in enumerate(self.weights):
-                mine = shape.law[some] == k
-                if mine.any():
-                    fall[mine] = weight.steps(edge[mine])[side]
-            fall += sign * (self.above(some) - self.tilt[some])
+            steps = np.zeros(some.size)
+            for weight, mine in by_law(self.weights, self.shape.law[some]):
+                steps[mine] = weight.steps(edge[mine])[side]
+            moved = self.above(some) - self.tilt[some]
+            # Beyond bounds, or where weights end; a gap in a table of weights is no end.
+            bound = (self.shape.low, self.shape.high)[side][some]
+            empty = np.isneginf(log) & ((steps < np.inf) | (sign * (edge - bound) > 0))
             best, height, ratio = np.full(some.size, np.inf), np.zeros(some.size), np.zeros(some.size)
             slope = self.slope[side, some]
             chernoff = self.bound[side, some] - slope * np.abs(edge - self.centre[some])
+            bare = moved * (edge - middle) - self.norm[some]  # no weight is above 1
             for steep, top in ((np.zeros(some.size), np.log(largest)), (slope, chernoff)):
-                rate = fall - steep
-                with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                    mass = np.where(rate < -1e-12, np.exp(log + top) / -np.expm1(rate), np.inf)
-                mass = np.where(np.isneginf(log), 0.0, mass)
-                better = mass < best
-                best[better] = mass[better]
-                ratio[better] = np.exp(np.maximum(rate[better], -700.0))
-                height[better] = np.exp((log + top)[better]) / ratio[better] * (1 + 1e-9)
+                for own, step in ((log, steps), (bare, np.zeros(some.size))):
+                    rate = step + sign * moved - steep
+                    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                        mass = np.where(rate < -1e-12, np.exp(own + top) / -np.expm1(rate), np.inf)
+                    mass = np.where(empty, 0.0, mass)
+                    better = mass < best
+                    best[better] = mass[better]
+                    ratio[better] = np.exp(np.maximum(rate[better], -700.0))
+                    height[better] = np.exp((own + top)[better]) / ratio[better] * (1 + 1e-9)
             if not np.isfinite(best).all():
                 raise TooShort(some[~np.isfinite(best)])
-            self.height[side, some] = np.where(np.isneginf(log), 0.0, height)
-            self.ratio[side, some] = np.where(np.isneginf(log), 0.0, ratio * (1 + 1e-12))
+            self.height[side, some] = np.where(empty, 0.0, height)
+            self.ratio[side, some] = np.where(empty, 0.0, ratio * (1 + 1e-12))
+
+    def beyond(self, some: Ints) -> Floats:
+        """Sums of the series beyond windows."""
+        return np.asarray((self.height[:, some] * self.ratio[:, some] / (1 - self.ratio[:, some])).sum(axis=0))
 
     def _row_cumulants(self, some: Ints, values: Floats, slopes: Floats) -> Floats:
         """Bounds on log of Σ M(t)·e^{±s(t − mean)}, (2, rows, slopes)."""

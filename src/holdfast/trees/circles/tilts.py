@@ -15,10 +15,12 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.trees.circles.outline import Outline
-from holdfast.trees.circles.weights import Weight
+from holdfast.trees.circles.weights import FEW_LAWS, Weight, by_law
 
 #: Points at which a law is looked at, and the share e^−NEED of its largest weight where it is left.
 POINTS, NEED = 65, 20.0
+#: Places up to which a law within bounds is looked at whole, under tilts of its own.
+NARROW = 1 << 12
 #: Bounds up to which kinds of leaves are told apart one by one; above, by a factor.
 APART, FACTOR = 16, 1.25
 #: The largest total that is followed: no sum of doubles is lost beside it.
@@ -35,6 +37,14 @@ class Curve(NamedTuple):
 def mean_of(weight: Weight, tilts: Floats, low: Ints, high: Ints) -> Floats:
     """The means under some tilts within bounds, (bounds, tilts)."""
     result = np.empty((low.size, tilts.size))
+    own = np.concatenate([-weight.sizes[::-1], [0.0], weight.sizes])
+    if own.size < tilts.size and np.max(high.astype(np.float64) - low) < NARROW:
+        places = low[:, None] + np.arange(float(np.max(high - low)) + 1)
+        logs = np.where(places > high[:, None], -np.inf, weight.log(places))[:, None]
+        logs = logs + own[:, None] * (places - low[:, None])[:, None]
+        masses = np.exp(logs - logs.max(axis=2, keepdims=True))
+        means = np.einsum("ijk,ik->ij", masses, places) / masses.sum(axis=2)
+        return np.array([np.interp(tilts, own, each) for each in means])
     share = np.linspace(0.0, 1.0, POINTS)
     for j, tilt in enumerate(tilts.tolist()):
         first, last = weight.window(tilt, low, high, NEED)
@@ -51,9 +61,9 @@ def mean_of(weight: Weight, tilts: Floats, low: Ints, high: Ints) -> Floats:
 def grid_of(weights: Sequence[Weight]) -> Floats:
     """Tilts that follow the bends of all laws."""
     sizes = np.unique(np.concatenate([weight.sizes for weight in weights]))
-    apart = [sizes[0]]
+    apart, nearest = [sizes[0]], 1.03 if len(weights) <= FEW_LAWS else 1.2
     for size in sizes[1:].tolist():
-        if len(weights) == 1 or size > apart[-1] * 1.03:
+        if len(weights) == 1 or size > apart[-1] * nearest:
             apart.append(size)
     return np.concatenate([-np.array(apart)[::-1], [0.0], apart])
 
@@ -88,10 +98,8 @@ class Responses:
         means = np.empty((kinds.size, self.grid.size), dtype=np.float32)
         lows = _middle(kind, shape.leaf_low, -LARGEST, used[kinds])
         highs = _middle(kind, shape.leaf_high, LARGEST, used[kinds])
-        for k, weight in enumerate(self.weights):
-            some = kinds // (low_bins * high_bins) == k
-            if some.any():
-                means[some] = mean_of(weight, self.grid, lows[some], highs[some])
+        for weight, some in by_law(self.weights, kinds // (low_bins * high_bins)):
+            means[some] = mean_of(weight, self.grid, lows[some], highs[some])
         parents = np.flatnonzero(shape.has_leaves)
         step = max(1, (1 << 22) // max(kinds.size, 1))
         for a in range(0, parents.size, step):
@@ -106,13 +114,9 @@ class Responses:
         """The tilt that each node's own weight takes away from above where its total is this; rows are nodes."""
         shape = self.shape
         result = np.zeros(totals.shape, dtype=totals.dtype)
-        law, low, high = shape.law[some], shape.low[some], shape.high[some]
-        for k, weight in enumerate(self.weights):
-            mine = law == k
-            if mine.all():
-                result[:] = weight.slope(totals)
-            elif mine.any():
-                result[mine] = weight.slope(totals[mine])
+        low, high = shape.low[some], shape.high[some]
+        for weight, mine in by_law(self.weights, shape.law[some]):
+            result[mine] = weight.slope(totals[mine])
         for bounded, sign, bound in ((low > -LARGEST, -1, low), (high < LARGEST, 1, high)):
             if bounded.any():
                 room = sign * (bound[bounded, None] - totals[bounded]) + 0.6

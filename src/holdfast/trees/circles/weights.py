@@ -6,6 +6,7 @@ how fast it falls beyond a place. Under a tilt h it is multiplied by e^{ht}.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +32,7 @@ class Weight(Protocol):
         """Tilts, without signs, at which a table of means follows its bends."""
 
     def log(self, t: Array) -> Floats:
-        """The logarithm at every t, with an error of at most 4 units in the last place of itself and of 1."""
+        """The logarithm at every t, at most 0; its error is at most 4 units in the last place of itself and of 1."""
 
     def ball(self, t: int) -> arb:
         """The weight at t, enclosed."""
@@ -44,6 +45,25 @@ class Weight(Protocol):
 
     def window(self, tilt: float, low: Ints, high: Ints, need: float) -> tuple[Floats, Floats]:
         """Where, within bounds, the tilted weight is not below e^−need of its largest value; it falls beyond."""
+
+
+#: Laws up to which places are looked for law by law.
+FEW_LAWS = 8
+
+
+def by_law(weights: Sequence[Weight], law: Ints) -> Iterator[tuple[Weight, Ints | slice]]:
+    """Every weight that some places have, and these places; −1 stands for none."""
+    used = np.flatnonzero(np.bincount(law + 1)) - 1
+    if used.size == 1:
+        parts: list[Ints | slice] = [slice(None)]
+    elif used.size <= FEW_LAWS:
+        parts = [np.flatnonzero(law == k) for k in used]
+    else:
+        order = np.argsort(law, kind="stable")
+        parts = list(np.split(order, np.flatnonzero(np.diff(law[order])) + 1))
+    for k, part in zip(used.tolist(), parts, strict=True):
+        if k >= 0:
+            yield weights[k], part
 
 
 @dataclass(frozen=True)
@@ -138,12 +158,12 @@ class TableWeight:
     """Given values from one place on, and a geometric series with a given ratio beyond each end; ratio 0: nothing."""
 
     first: int
-    values: tuple[Fraction, ...]
+    values: tuple[Fraction, ...] | Floats
     below: Fraction = Fraction(0)
     above: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if not self.values or min(self.values) < 0 or min(self.values[0], self.values[-1]) == 0:
+        if not len(self.values) or self._array.min() < 0 or min(self.values[0], self.values[-1]) == 0:
             raise Refused("values must hold numbers of at least 0, the first and the last above 0")
         if not (0 <= self.below < 1 and 0 <= self.above < 1):
             raise Refused("below and above must be ratios of at least 0 and below 1")
@@ -154,10 +174,13 @@ class TableWeight:
         return self.first + len(self.values) - 1
 
     @cached_property
+    def _array(self) -> Array:
+        return np.asarray(self.values)
+
+    @cached_property
     def _logs(self) -> Floats:
-        largest = max(self.values)
         with np.errstate(divide="ignore"):
-            return np.log([float(value / largest) for value in self.values])
+            return np.log((self._array / self._array.max()).astype(np.float64))
 
     @cached_property
     def _falls(self) -> tuple[float, float]:
@@ -175,19 +198,19 @@ class TableWeight:
 
     def log(self, t: Array) -> Floats:
         places = np.asarray(t, dtype=np.float64)
-        inside = self._logs[np.clip(places - self.first, 0, len(self.values) - 1).astype(np.int64)]
-        below, above = np.maximum(self.first - places, 0), np.maximum(places - self.last, 0)
-        with np.errstate(invalid="ignore"):
-            beyond = np.where(below > 0, below * self._falls[0], 0) + np.where(above > 0, above * self._falls[1], 0)
-        return np.asarray(inside - beyond)
+        near = np.minimum(np.maximum(places, self.first), self.last)
+        result = np.array(self._logs[(near - self.first).astype(np.int64)])
+        for beyond, fall in ((near - places, self._falls[0]), (places - near, self._falls[1])):
+            far = beyond > 0
+            if far.any():
+                result[far] -= beyond[far] * fall
+        return result
 
     def ball(self, t: int) -> arb:
-        largest = max(self.values)
+        at = ball(Fraction(self.values[min(max(t, self.first), self.last) - self.first]) / Fraction(self._array.max()))
         if t < self.first:
-            return ball(self.values[0] / largest) * ball(self.below) ** (self.first - t)
-        if t > self.last:
-            return ball(self.values[-1] / largest) * ball(self.above) ** (t - self.last)
-        return ball(self.values[t - self.first] / largest)
+            return at * ball(self.below) ** (self.first - t)
+        return at * ball(self.above) ** (t - self.last) if t > self.last else at
 
     @cached_property
     def _steps(self) -> tuple[Floats, Floats]:
@@ -198,16 +221,21 @@ class TableWeight:
         return down, np.maximum.accumulate(np.concatenate([up, [-self._falls[1]]])[::-1])[::-1]
 
     def steps(self, t: Ints) -> tuple[Floats, Floats]:
-        place = np.clip(np.asarray(t) - self.first, 0, len(self.values) - 1)
+        place = np.minimum(np.maximum(np.asarray(t) - self.first, 0), len(self.values) - 1)
         return self._steps[0][place], self._steps[1][place]
 
-    def slope(self, mean: Floats) -> Floats:
+    @cached_property
+    def _means(self) -> tuple[Floats, Floats]:
+        """Means under some tilts, and these."""
         tilts = np.concatenate([-self.sizes[::-1], [0.0], self.sizes])
         tilts = tilts[(tilts > self.poles[0] * 0.999) & (tilts < self.poles[1] * 0.999)]
         places = np.arange(self.first, self.last + 1.0)
         logs = self._logs + tilts[:, None] * (places - places.mean())
         laws = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.interp(mean, laws @ places / laws.sum(axis=1), tilts)
+        return laws @ places / laws.sum(axis=1), tilts
+
+    def slope(self, mean: Floats) -> Floats:
+        return np.interp(mean, *self._means)
 
     def window(self, tilt: float, low: Ints, high: Ints, need: float) -> tuple[Floats, Floats]:
         ends = []
@@ -215,4 +243,5 @@ class TableWeight:
             rate = fall - sign * tilt
             ends.append(place + sign * (need / rate if rate > 0 else 2.0**62))
         first, last = np.maximum(low, -(2.0**62)), np.minimum(high, 2.0**62)
-        return np.clip(np.floor(ends[0]), first, last), np.clip(np.ceil(ends[1]), first, last)
+        below, above = np.floor(ends[0]), np.ceil(ends[1])
+        return np.minimum(np.maximum(below, first), last), np.minimum(np.maximum(above, first), last)

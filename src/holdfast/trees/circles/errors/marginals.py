@@ -40,18 +40,14 @@ class Marginals:
     _known: dict[float, Ints] = field(default_factory=dict)
 
     @property
-    def variances(self) -> Floats:
-        """The variance of every output's noise."""
-        return self._made[1]
-
-    @cached_property
-    @np.errstate(all="ignore")
     def means(self) -> Floats:
         """The mean of every output's noise."""
-        result = np.zeros(self._down.count)
-        for numbers, first, laws in self._down.laws():
-            result[numbers] = first + laws @ np.arange(laws.shape[1])
-        return result[self._down.number]
+        return self._made[1][0]
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of every output's noise."""
+        return self._made[1][1]
 
     def quantiles(self, p: float) -> Ints:
         """For every output, the smallest place whose cumulative probability reaches p."""
@@ -102,18 +98,20 @@ class Marginals:
     @cached_property
     @np.errstate(all="ignore")  # circles on which nothing is left are no use
     def _made(self) -> tuple[Downwards, Floats]:
-        """The laws on circles that hold nearly all of them, or the most, and their variances."""
+        """The laws on circles that hold nearly all of them, or the most, and their means and variances."""
         tries: list[tuple[float, Downwards, Floats]] = []
         for k in range(TRIES):
             try:
                 down = Downwards(self.sampler, ALIASES * 1.5**k)
             except TooShort:
                 continue
-            result = np.zeros(down.count)
-            for numbers, _, laws in down.laws():
+            result = np.zeros((2, down.count))
+            for numbers, first, laws in down.laws():
                 places = np.arange(laws.shape[1])
-                result[numbers] = (laws * (places - (laws @ places)[:, None]) ** 2).sum(axis=1)
-            tries.append((down.lost if np.isfinite(result).all() else np.inf, down, result[down.number]))
+                means = laws @ places
+                result[0, numbers] = first + means
+                result[1, numbers] = (laws * (places - means[:, None]) ** 2).sum(axis=1)
+            tries.append((down.lost if np.isfinite(result).all() else np.inf, down, result[:, down.number]))
             if tries[-1][0] < LOST:
                 break
         return min(tries, key=lambda each: each[0])[1:]
@@ -131,7 +129,10 @@ class Downwards:
         # Outputs that nothing measures keep nodes of their own.
         self.shape = shape = outline(forest, which, sampler.low, sampler.high, kept=~forest.is_leaf)
         self.m = Messages(shape, weights, aliases).made()
-        self.rows, self.lost = BareRows(self.m), 0.0
+        self.rows, self.lost = (
+            BareRows(self.m),
+            float(self.m.beyond(np.arange(shape.size)[~shape.fixed]).max(initial=0.0)),
+        )
         self.alone: tuple[LeafTable, Ints] | None = None
         self._number(sampler)
         self.shares = np.empty(self.rows.flat.size)
@@ -218,7 +219,7 @@ class Downwards:
         m, length = self.m, int(self.m.length[some[0]])
         share, law = self._share(some, outside)
         yield some, m.start[some], law
-        table, kind, numbers = m.leaf_table(some, float(m.tilt[some[0]]))
+        table, kind, numbers = self.rows.leaf_table(some)
         owner, logs = np.repeat(np.arange(some.size), numbers), table.logs(length)
         counts = np.bincount(owner * table.size + kind, minlength=some.size * table.size).reshape(some.size, -1)
         pairs, at = np.unique(self.leaf_number[m.leaves_of(some)[0]], return_index=True)

@@ -21,6 +21,8 @@ from holdfast.trees.circles.messages import Messages
 
 #: Places of rows that are worked on at once, and of phases that are computed one by one.
 PLACES, STEP = 1 << 22, 32
+#: Leaves up to which tables of theirs are made once.
+FEW_LEAVES = 10_000
 #: Sums below this share of the largest of their row are rounding.
 FAINT = 1e-16
 
@@ -31,6 +33,7 @@ class BareRows:
     def __init__(self, messages: Messages) -> None:
         self.m, self.shape = messages, messages.shape
         self.leafy = self.shape.has_leaves
+        self._tables: dict[bytes, tuple[LeafTable, Ints, Ints]] = {}
         sizes = np.where(self.leafy, 0, messages.length)
         self.offset = np.cumsum(sizes) - sizes
         self.flat = np.empty(int(sizes.sum()))
@@ -66,10 +69,18 @@ class BareRows:
         m, length = self.m, int(self.m.length[some[0]])
         if not self.leafy[some[0]]:
             return np.asarray(self.flat[self.places_of(some)])
-        table, kind, numbers = m.leaf_table(some, float(m.tilt[some[0]]))
+        table, kind, numbers = self.leaf_table(some)
         codes = np.repeat(np.arange(some.size), numbers) * table.size + kind
         counts = np.bincount(codes, minlength=some.size * table.size).reshape(some.size, -1).astype(np.float64)
         return _without_rounding(fft.irfft(table.transforms(counts, numbers, m.start[some], length), length))
+
+    def leaf_table(self, some: Ints) -> tuple[LeafTable, Ints, Ints]:
+        """The kinds of the leaves of a group, the kind of each leaf, and how many leaves each node has."""
+        key = some.tobytes()
+        known = self._tables.get(key) or self.m.leaf_table(some, float(self.m.tilt[some[0]]))
+        if self.shape.leaf_output.size <= FEW_LEAVES:
+            self._tables[key] = known
+        return known
 
     def window(self, some: Ints) -> Floats:
         """The totals of a group's windows."""
@@ -267,7 +278,7 @@ class WeightedSum:
         """The same of nodes that bend, from their children."""
         rows, m, length = self.rows, self.m, int(self.m.length[some[0]])
         if rows.leafy[some[0]]:
-            table, kind, numbers = m.leaf_table(some, float(m.tilt[some[0]]))
+            table, kind, numbers = rows.leaf_table(some)
             owner = np.repeat(np.arange(some.size), numbers)
             slope = self.leaf[m.leaves_of(some)[0]] - self.common[some][owner]
             spectra, owner = way.leaves(table, kind, slope, owner, length)
