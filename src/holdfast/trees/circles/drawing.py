@@ -8,7 +8,7 @@ from holdfast.arrays import Bools, Floats, Ints, ranges
 from holdfast.trees.circles.exact import Part
 from holdfast.trees.circles.leaf_divisions import LeafDivisions, first_largest
 from holdfast.trees.circles.leaf_tables import FAR, POOR, LeafTable, kinds_of
-from holdfast.trees.circles.tables import WAYS, Division, Table
+from holdfast.trees.circles.tables import WAYS, Division
 
 #: Places of messages that are worked on at once.
 PLACES = 1 << 19
@@ -71,42 +71,58 @@ class Drawing(LeafDivisions):
             self._test(part[rows], np.tile(np.arange(self.rows), part.size), drawn, values, rows)
 
     def _divide_inner(self, some: Ints) -> None:
-        """Divide the totals of nodes among inner children."""
-        shape = self.shape
-        if not some.size:
-            return
-        numbers = shape.inner_start[some + 1] - shape.inner_start[some]
-        longest = np.maximum.reduceat(
-            self.m.length[ranges(shape.inner_start[some], numbers)], np.cumsum(numbers) - numbers
-        )
-        for length in np.unique(longest).tolist():
-            mine = some[longest == length]
-            kids = shape.inner_start[mine + 1] - shape.inner_start[mine]
-            group = (np.cumsum(kids * min(self.rows, 30)) * length) // PLACES
-            for part in np.split(mine, np.flatnonzero(np.diff(group)) + 1):
-                self._divide_some(part, length)
-
-    def _divide_some(self, some: Ints, length: int) -> None:
+        """Divide the totals of nodes among inner children, one of which takes what others leave."""
         shape, m = self.shape, self.m
         numbers = shape.inner_start[some + 1] - shape.inner_start[some]
-        children = ranges(shape.inner_start[some], numbers)
-        first = np.cumsum(numbers) - numbers
-        values = self._padded(children, length)
+        self._only(some[numbers == 1])
+        some, numbers = some[numbers > 1], numbers[numbers > 1]
+        if not some.size:
+            return
+        children, first = ranges(shape.inner_start[some], numbers), np.cumsum(numbers) - numbers
+        lengths, owner = m.length[children], np.repeat(np.arange(some.size), numbers)
+        longest = np.maximum.reduceat(lengths, first)
+        takes = np.where(lengths == longest[owner], m.variance[children], -1.0)  # the widest on a longest circle
+        last = first_largest(takes, first, numbers)
+        lengths[last] = 0
+        longer = np.maximum.reduceat(lengths, first)
+        for both in np.unique(np.stack([longer, longest]), axis=1).T.tolist():
+            mine = np.flatnonzero((longer == both[0]) & (longest == both[1]))
+            group = (np.cumsum(numbers[mine] * both[0] + both[1]) * min(self.rows, 30)) // PLACES
+            for part in np.split(mine, np.flatnonzero(np.diff(group)) + 1):
+                self._divide_some(some[part], children[last[part]], both[0], both[1])
+
+    def _only(self, some: Ints) -> None:
+        """Give totals of nodes to their only children."""
+        children = self.shape.inner_start[some]
+        self._settle(
+            some, lambda node: [self._row(self.shape.inner_start[node], self.m.rows(children[some == node])[0])]
+        )
+        self.totals[children] = self.totals[some]
+        for part in self.m._parts(children):
+            at, row = np.repeat(np.arange(part.size), self.rows), np.tile(np.arange(self.rows), part.size)
+            self._test(part[at], row, self.totals[part].ravel(), self.m.rows(part), at)
+
+    def _divide_some(self, some: Ints, last: Ints, length: int, longest: int) -> None:
+        shape, m = self.shape, self.m
+        numbers = shape.inner_start[some + 1] - shape.inner_start[some]
+        children, first = ranges(shape.inner_start[some], numbers), np.cumsum(numbers) - numbers
+        takes = np.isin(children, last)
+        others, fewer = children[~takes], numbers - 1
+        begin = np.cumsum(fewer) - fewer
+        values, rest_values = self._padded(others, length), self._padded(last, longest)
 
         def parts(node: int) -> list[Part]:
             k = int(np.searchsorted(some, node))
-            mine = range(int(first[k]), int(first[k] + numbers[k]))
-            return [self._row(int(children[j]), values[j]) for j in mine]
+            mine = range(int(begin[k]), int(begin[k] + fewer[k]))
+            return [self._row(int(others[j]), values[j]) for j in mine] + [self._row(int(last[k]), rest_values[k])]
 
         self._settle(some, parts)
         totals = self.totals[some]
         mean, variance = (np.add.reduceat(each[children], first) for each in (m.mean, m.variance))
         spread = np.sqrt(variance)
-        # The widest will take what others leave: it is not proposed, so it may be tilted until it hardly falls.
-        share = np.full(children.size, 0.6)
-        share[first_largest(m.variance[children], first, numbers)] = 0.95
+        # One is not proposed, so it may be tilted until it hardly falls.
         with np.errstate(divide="ignore"):
-            falls = -share * np.log(m.ratio[:, children])
+            falls = -np.where(takes, 0.95, 0.6) * np.log(m.ratio[:, children])
         least, most = -np.minimum.reduceat(falls[0], first), np.minimum.reduceat(falls[1], first)
         wanted = np.clip(
             (totals - mean[:, None]) / variance[:, None],
@@ -117,63 +133,47 @@ class Drawing(LeafDivisions):
         owner = np.repeat(np.arange(some.size), self.rows)
         pairs, pair = np.unique(owner * 200 + steps.ravel() + 100, return_inverse=True)
         parent = pairs // 200
-        tilt = np.clip((pairs % 200 - 100) / (4 * spread[parent]), least[parent], most[parent])
+        least, most, counts = least[parent], most[parent], fewer[parent]
+        tilt = np.clip((pairs % 200 - 100) / (4 * spread[parent]), least, most)
         goal = np.bincount(pair, weights=totals.ravel()) / np.bincount(pair)
-        counts = numbers[parent]
-        rows = ranges(first[parent], counts)
-        of_pair = np.repeat(np.arange(pairs.size), counts)
-        starts = np.cumsum(counts) - counts
-        places = np.arange(length)
+        rows, of_pair, starts = (
+            ranges(begin[parent], counts),
+            np.repeat(np.arange(pairs.size), counts),
+            np.cumsum(counts) - counts,
+        )
         for attempt in range(6):
-            table = self._rows_table(children, values, tilt[of_pair], rows)
-            whole = table.weights.sum(axis=1)
-            centre = table.weights @ places / whole
-            square = np.maximum(table.weights @ np.square(places, dtype=np.float64) / whole - centre**2, 1e-6)
-            centre += table.first
-            lack = goal - np.add.reduceat(centre, starts)
-            wide = np.add.reduceat(square, starts)
-            if attempt == 5 or not (np.abs(lack) > 0.7 * np.sqrt(wide)).any():
+            centre, square = self._moments(others, values, tilt[of_pair], rows)
+            end, wide = self._moments(last, rest_values, tilt, parent)
+            left, whole = goal - np.add.reduceat(centre, starts), np.add.reduceat(square, starts) + wide
+            lack = left - end
+            if attempt == 5 or not (np.abs(lack) > 0.7 * np.sqrt(whole)).any():
                 break
-            tilt = np.clip(
-                tilt + np.clip(lack / wide, -4 / np.sqrt(wide), 4 / np.sqrt(wide)), least[parent], most[parent]
-            )
-        widest = first_largest(square, starts, counts)
-        rest = np.rint(goal - np.add.reduceat(centre, starts) + centre[widest]).astype(np.int64)
-        poor = np.flatnonzero((table.at(widest, rest) < POOR * table.top[widest]) & (2 * square[widest] > wide))
+            farthest = 4 / np.sqrt(whole)
+            tilt = np.clip(tilt + np.clip(lack / whole, -farthest, farthest), least, most)
+        rest = np.rint(left).astype(np.int64)
+        table = self._rows_table(last, rest_values, tilt, parent)
+        poor = np.flatnonzero((table.at(np.arange(pairs.size), rest) < POOR * table.top) & (2 * wide > whole))
         if poor.size:
-            ends = np.where(rest[poor] < centre[widest[poor]], least[parent[poor]], most[parent[poor]])
+            ends = np.where(rest[poor] < end[poor], least[poor], most[poor])
             ends = np.where(np.isfinite(ends), ends, 2 * tilt[poor])
-            tilt[poor] = self._best_tilts(children, values, rows[widest[poor]], rest[poor], ends)
-            table = self._rows_table(children, values, tilt[of_pair], rows)
-        table = self._not_beyond(table, children, values, rows, tilt, of_pair, starts)
-        others = np.ones(rows.size, dtype=bool)
-        others[widest] = False
-        slots = np.flatnonzero(others)
-        fewer = counts - 1
-        slot_start = np.cumsum(fewer) - fewer
-        mine = ranges(slot_start[pair], fewer[pair])
-        division = Division(table, slots[mine], fewer[pair], totals.ravel(), table, widest[pair])
-        alone = counts[pair] == 1
-        drawn, rests = self._divided(division, alone)
-        node = children[rows]
-        row = np.tile(np.arange(self.rows), some.size)
-        task = np.repeat(np.arange(pair.size), fewer[pair])
-        self.totals[node[slots[mine]], row[task]] = drawn
-        self.totals[node[widest[pair]], row] = rests
-        self._test(node[slots[mine]], row[task], drawn, values, rows[slots[mine]])
-        self._test(node[widest[pair]], row, rests, values, rows[widest[pair]])
-
-    def _not_beyond(
-        self, table: Table, children: Ints, values: Floats, rows: Ints, tilt: Floats, of_pair: Ints, starts: Ints
-    ) -> Table:
-        """Make tilts gentler, in place, that blow up what is only bounded, beyond windows, above all that is known."""
+            tilt[poor] = self._best_tilts(last, rest_values, parent[poor], rest[poor], ends)
         for _ in range(GENTLER):
+            table = self._rows_table(others, values, tilt[of_pair], rows)
+            rest_table = self._rows_table(last, rest_values, tilt, parent)
+            # Tilts that blow up what is only bounded, beyond windows, above all that is known.
             strayed = np.add.reduceat(table.left > STRAY * WAYS, starts) > 0
+            strayed |= rest_table.left > STRAY * WAYS
             if not strayed.any():
                 break
             tilt[strayed] *= 0.75
-            table = self._rows_table(children, values, tilt[of_pair], rows)
-        return table
+        mine, task = ranges(starts[pair], counts[pair]), np.repeat(np.arange(pair.size), counts[pair])
+        division = Division(table, mine, counts[pair], totals.ravel(), rest_table, pair)
+        drawn, rests = division.draw(self.stream)
+        node, row = others[rows[mine]], np.tile(np.arange(self.rows), some.size)
+        self.totals[node, row[task]] = drawn
+        self.totals[last[parent[pair]], row] = rests
+        self._test(node, row[task], drawn, values, rows[mine])
+        self._test(last[parent[pair]], row, rests, rest_values, parent[pair])
 
     def _best_tilts(self, children: Ints, values: Floats, rows: Ints, rest: Ints, ends: Floats) -> Floats:
         """The tilts, up to some ends, under which rows take such rests most readily."""
@@ -184,12 +184,6 @@ class Drawing(LeafDivisions):
             tilts = np.where(taken > best, share * ends, tilts)
             best = np.maximum(best, taken)
         return tilts
-
-    def _divided(self, division: Division, alone: Bools) -> tuple[Ints, Ints]:
-        """Divide; an only child has the total, whatever its message."""
-        if alone.any():
-            division.last[alone] = -1
-        return division.draw(self.stream)
 
     def _padded(self, children: Ints, length: int) -> Floats:
         """Rows of messages on windows of one length; where they are longer than a circle, the series continues."""

@@ -54,12 +54,20 @@ class Table:
         self.factor = (WAYS - spare - places) * (1 - 1e-13) / whole
         self.weights *= self.factor[:, None]
         self.height = self.height * self.factor
-        ways = np.floor(self.weights)
-        ways += self.weights > 0
-        self.ways = np.cumsum(ways, axis=1)
-        self.left = WAYS - self.ways[:, -1]
         beyond = np.where(self.height > 0, self.height * self.ratio, 0.0).max(axis=0)
         self.top = np.maximum(self.weights.max(axis=1), beyond)
+
+    @cached_property
+    def ways(self) -> Floats:
+        """How often each place or one before it is proposed."""
+        ways = np.floor(self.weights)
+        ways += self.weights > 0
+        return np.cumsum(ways, axis=1, out=ways)
+
+    @property
+    def left(self) -> Floats:
+        """How often places beyond the window are proposed."""
+        return np.asarray(WAYS - self.ways[:, -1])
 
     @property
     def places(self) -> int:

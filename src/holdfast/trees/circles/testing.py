@@ -80,9 +80,7 @@ class Tested:
         m, nodes = self.m, nodes[rows]
         length = values.shape[1]
         middle = m.start[nodes] + length // 2
-        weights = values[rows]
-        if tilts.any():
-            weights *= powers(tilts, length) * np.exp(-tilts * (length // 2))[:, None]
+        weights = _tilted(values[rows], tilts)
         edges = np.stack([m.start[nodes], m.start[nodes] + m.length[nodes] - 1])
         signs = np.array([[-1], [1]])
         # Rows may be longer than the window of the node's message: the series begins where the row ends.
@@ -97,6 +95,14 @@ class Tested:
             )
 
         return Table(m.start[nodes], weights, height, ratio * (1 + 1e-12), ball)
+
+    def _moments(self, nodes: Ints, values: Floats, tilts: Floats, rows: Ints) -> tuple[Floats, Floats]:
+        """Means and variances of rows of messages under more tilt."""
+        weights, places = _tilted(values[rows], tilts), np.arange(values.shape[1])
+        whole = weights.sum(axis=1)
+        mean = weights @ places / whole
+        square = weights @ np.square(places, dtype=np.float64) / whole - mean**2
+        return mean + self.m.start[nodes[rows]], np.maximum(square, 1e-6)
 
     def _row(self, node: int, values: Floats) -> Row:
         m = self.m
@@ -165,3 +171,11 @@ class Tested:
             return result
 
         return accepted(share, Digits(doubt.word, 64, lambda: self.stream))
+
+
+def _tilted(values: Floats, tilts: Floats) -> Floats:
+    """Rows under more tilt, around the middles of their windows; written over."""
+    length = values.shape[1]
+    if tilts.any():
+        values *= powers(tilts, length) * np.exp(-tilts * (length // 2))[:, None]
+    return values
