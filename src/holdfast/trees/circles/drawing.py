@@ -114,7 +114,7 @@ class Drawing(LeafDivisions):
         def parts(node: int) -> list[Part]:
             k = int(np.searchsorted(some, node))
             mine = range(int(begin[k]), int(begin[k] + fewer[k]))
-            return [self._row(int(others[j]), values[j]) for j in mine] + [self._row(int(last[k]), rest_values[k])]
+            return [*(self._row(int(others[j]), values[j]) for j in mine), self._row(int(last[k]), rest_values[k])]
 
         self._settle(some, parts)
         totals = self.totals[some]
