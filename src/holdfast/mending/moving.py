@@ -14,6 +14,7 @@ from holdfast import onto as update
 from holdfast.arguments import LARGEST, Refused, known
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints import Constraint, consistent, nonnegative, revealed
+from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.disclosure.figures import CellRows
@@ -23,6 +24,7 @@ from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_downwards, bound_upwards
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mending import search
 from holdfast.mending.classifications import Classification
 from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
@@ -121,17 +123,41 @@ def nearest(
     figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
 ) -> Moved:
     """Move figures (whole steps; guesses where not measured) to the nearest whole ones in which everything holds."""
-    found = _by_areas(figures, constraint, start, measured, spreads, norm)
-    if found is not None:
-        return found
     n = figures.n
     system = revealed(constraint.system(n), None)
     weakest = spreads[measured].max(initial=1.0)
     faint = min(weakest / FAINT, max(spreads[measured].min(initial=1.0) * CONTRAST, weakest))
     problem = update.Problem(n, system, norm, np.where(measured, spreads, faint), True)
-    way = known(update.choose(problem))
-    answer = update.certified(way, problem, start, problem.right_hand_sides(), 0)
-    return _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
+    if n <= search.MOST_BRANCHED and problem.forest is None:
+        return _by_search(figures, constraint, problem, start)
+    found = _by_areas(figures, constraint, start, measured, spreads, norm)
+    if found is None:
+        way = known(update.choose(problem))
+        answer = update.certified(way, problem, start, problem.right_hand_sides(), 0)
+        found = _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
+    if found.evidence.nearest or n > search.MOST_BOUNDED:
+        return found
+    return min(
+        found, _by_search(figures, constraint, problem, start, found.values), key=lambda one: one.evidence.objective
+    )
+
+
+def _by_search(
+    figures: Figures, constraint: Constraint, problem: update.Problem, start: Ints, known: Ints | None = None
+) -> Moved:
+    """The nearest table by programs, with a proved gap; `known` is a table near it."""
+    target = search.Target.of(problem.system, start.astype(np.float64), problem.spreads, absolute=problem.norm == "l1")
+    basis = None
+    if figures.sums:
+        rows = sparse.csr_array(sparse.vstack([sums.rows for sums in figures.sums], format="csr"))
+        basis = search.basis_of(rows, np.concatenate([sums.owners for sums in figures.sums]))
+    try:
+        found = search.nearest_whole(target, basis, known)
+    except Refused:
+        refuse_whole_contradiction(constraint.parts, figures.n)
+        raise
+    evidence = Evidence(objective=found.distance, gap=found.gap, grid=Fraction(1), exact=True, nearest=found.nearest)
+    return _looked_at(constraint, found.values, evidence)
 
 
 def _looked_at(constraint: Constraint, values: Ints, evidence: Evidence) -> Moved:
