@@ -25,11 +25,14 @@ from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
-from holdfast.release.pieces.making import in_one_process
+from holdfast.release.pieces import conditioned, parts, spark
+from holdfast.release.pieces import engines as drawing
+from holdfast.release.pieces import nearest_pieces as nearest
+from holdfast.release.pieces import piecewise as making
 from holdfast.release.pieces.parts import Sheets
+from holdfast.release.pieces.pieces import Pieces
+from holdfast.release.pieces.piecewise import in_one_process
 from holdfast.release.pieces.tasks import Group, Here, by_piece, packed, unpacked
-from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.tables import ROW, read_parquet
 
 SIZES = (81_000, 810_000, 8_100_000)

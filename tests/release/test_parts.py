@@ -16,7 +16,7 @@ from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import cut, drawing, parts
+from holdfast.release.pieces import cut, engines, parts
 from holdfast.release.pieces.tasks import Here
 from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
@@ -29,7 +29,7 @@ REST = "hold: [consistent, nonnegative{}]\nmethod: {}\nengine: spark"
 @pytest.fixture(autouse=True)
 def this_process(monkeypatch):
     """Let this process do the work of the cluster."""
-    who = drawing.Drawing(lambda given, _: nullcontext(Here(list(given))))
+    who = engines.Drawing(lambda given, _: nullcontext(Here(list(given))))
     monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(run, "drawing", lambda *_: who)
 
@@ -69,7 +69,7 @@ def test_parts_are_one_table(tmp_path, method, exact):
 @pytest.mark.parametrize("method", ["given", "onto"])
 def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch, method):
     """Both verifications accept a table, whatever the groups; those of `given` choose its random words too."""
-    monkeypatch.setattr(drawing.secrets, "token_bytes", bytes)
+    monkeypatch.setattr(engines.secrets, "token_bytes", bytes)
     values = []
     for grouped in (1, 1 << 16):
         monkeypatch.setattr(cut, "GROUPED", grouped)
@@ -138,7 +138,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
         seen.append((once(held, told, **named), once(held, told, **named)))
         return seen[-1][0]
 
-    monkeypatch.setattr(drawing, "write", twice)
+    monkeypatch.setattr(engines, "write", twice)
     _, folder, ledger = in_parts(tmp_path, "given")
     assert [(one.files, one.wrong) for one, _ in seen] == [(two.files, two.wrong) for _, two in seen]
     assert len(list((folder / "table.csv").iterdir())) == 3

@@ -14,11 +14,11 @@ from holdfast.randomness import Keys
 from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces import tasks
 from holdfast.release.pieces.cut import TOP, Cut, coins_of, measured
-from holdfast.release.pieces.drawing import NO_FRAME, drawing
-from holdfast.release.pieces.making import in_one_process, measure
+from holdfast.release.pieces.engines import NO_FRAME, drawing
+from holdfast.release.pieces.pieces import NOT_IN_PIECES, Pieces
+from holdfast.release.pieces.piecewise import in_one_process, measure
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import Held, packed, unpacked
-from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces
 from jobs import job, tree
 
 

@@ -16,11 +16,11 @@ from clusters import dies_once, sessions
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import conditioned, cut, drawing, making, nearest, parts, spark
-from holdfast.release.pieces.making import gathered, in_one_process
-from holdfast.release.pieces.whole import Pieces
-from holdfast.release.records.source import Asked, Persons
-from holdfast.release.records.spark import distinct
+from holdfast.release.pieces import conditioned, cut, engines, nearest_pieces, parts, piecewise, spark
+from holdfast.release.pieces.pieces import Pieces
+from holdfast.release.pieces.piecewise import gathered, in_one_process
+from holdfast.release.records.sources import Asked, Persons
+from holdfast.release.records.spark_frames import distinct
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
 from jobs import cube, job, tree
@@ -100,10 +100,10 @@ def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("mechanism", "where"),
     [
-        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (making, "measure_all")),
-        (hf.laplace(QUERY, epsilon=1).onto(HELD), (nearest, "ascend")),
+        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (piecewise, "measure_all")),
+        (hf.laplace(QUERY, epsilon=1).onto(HELD), (nearest_pieces, "ascend")),
         (hf.gaussian(QUERY, scale=3).given(HELD), (conditioned, "drawn")),
-        (hf.laplace(QUERY, scale=3).given(hf.consistent(QUERY)).onto(hf.nonnegative()), (making, "finished")),
+        (hf.laplace(QUERY, scale=3).given(hf.consistent(QUERY)).onto(hf.nonnegative()), (piecewise, "finished")),
     ],
     ids=["topdown", "onto", "given", "given-then-onto"],
 )
@@ -131,7 +131,7 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(parts, "write", dies_once(parts.write, tmp_path / "died"))
-    monkeypatch.setattr(drawing, "write", parts.write)
+    monkeypatch.setattr(engines, "write", parts.write)
     folder = release(made, source=frame, ledger=ledger)
     assert (tmp_path / "died").exists()
     assert len(ledger.entries()) == 1

@@ -52,9 +52,9 @@ def main(folder: Path) -> None:
     import holdfast as hf
     from holdfast.release.certificate.verify import verify
     from holdfast.release.ledger.ledger import Ledger
-    from holdfast.release.pieces import conditioned, cut, drawing
-    from holdfast.release.pieces.making import in_one_process
-    from holdfast.release.pieces.whole import Pieces
+    from holdfast.release.pieces import conditioned, cut, engines
+    from holdfast.release.pieces.pieces import Pieces
+    from holdfast.release.pieces.piecewise import in_one_process
     from holdfast.release.records.tabulate import tabulate
     from holdfast.release.run import release
     from jobs import job, tree
@@ -65,8 +65,8 @@ def main(folder: Path) -> None:
     session = building.config(map=settings | TWINS | memory).getOrCreate()
     cut.GROUPED = 8  # four groups, of one piece or two
     conditioned.drawn = kills_its_executor(conditioned.drawn, str(folder / "killed"))
-    drawing.write = lingers(drawing.write, str(folder / "lingered"))
-    drawing.secrets.token_bytes = bytes
+    engines.write = lingers(engines.write, str(folder / "lingered"))
+    engines.secrets.token_bytes = bytes
     made = job(folder, tree("name: t", rest="hold: [consistent, nonnegative]\nmethod: given"), zones_csv=ZONES)
     frame = session.createDataFrame([(f"B{i % 6}Z{i % 4}",) for i in range(200)], "zone string").repartition(6)
     ledger = Ledger(folder / "ledger.sqlite")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.ending import Ending, Folder, Json, Output, Quiet, SpecFile, verb
-from holdfast.cli.ledger import ledger_of
+from holdfast.cli.ledger_verbs import ledger_of
 from holdfast.progress import command
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from holdfast.refinement import Gain, knowledge_gain
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.records.cells import count_cells
-from holdfast.release.records.files import SQLITE, begins
+from holdfast.release.records.file_sources import SQLITE, begins
 from holdfast.release.records.tabulate import distinct_values
 from holdfast.release.spec.sections import Elsewhere
 from holdfast.release.storage.engine import quoted_name, quoted_text

@@ -26,7 +26,7 @@ from holdfast.release.job.methods import evidence
 from holdfast.release.job.sizes import public_answer
 from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces.whole import Pieces, Share
+from holdfast.release.pieces.pieces import Pieces, Share
 from holdfast.release.spec.sections import MOST_ASKED
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.laid import table_bytes

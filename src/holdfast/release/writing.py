@@ -27,7 +27,7 @@ from holdfast.progress import Progress
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.facts.table import CONFIDENCE, Interval, TableCertificate, Unprotected
-from holdfast.release.pieces.drawing import Parts
+from holdfast.release.pieces.engines import Parts
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.tables import (

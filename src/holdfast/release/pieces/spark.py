@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.release.pieces.tasks import Group, Grouped, Held, Noted, packed, unpacked
-from holdfast.release.records.spark import told as telling
+from holdfast.release.records.spark_frames import told as telling
 
 #: The columns of a group of pieces in the cluster, the first of them numbers, and of what it is told or tells.
 NUMBERS, COLUMNS = ("part", "first"), ("part", "first", "work", "cells", "noisy", "sheet")

@@ -23,7 +23,7 @@ from holdfast.release.records.cells import (
     foreign,
     nearest,
 )
-from holdfast.release.records.source import Asked
+from holdfast.release.records.sources import Asked
 from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
 from holdfast.release.spec.sections import Handling
 from holdfast.release.storage.engine import as_person

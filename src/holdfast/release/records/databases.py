@@ -19,7 +19,7 @@ import sqlalchemy as sql
 from sqlalchemy import exc
 
 from holdfast.domains.frame import text_of
-from holdfast.release.records.source import MOST_RECORDS, Asked, Place, Rows, Source, fetched, unused
+from holdfast.release.records.sources import MOST_RECORDS, Asked, Place, Rows, Source, fetched, unused
 from holdfast.release.spec.origin import Origin, origin, refusal
 from holdfast.release.spec.rowwise import (
     DIALECTS,

@@ -30,9 +30,9 @@ from holdfast.release.records.cells import (
     refuse_households,
 )
 from holdfast.release.records.databases import opened_database
-from holdfast.release.records.files import opened_files, opened_frame
-from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Place, Source
-from holdfast.release.records.spark import Cluster, spark_frame
+from holdfast.release.records.file_sources import opened_files, opened_frame
+from holdfast.release.records.sources import MOST_RECORDS, Asked, Persons, Place, Source
+from holdfast.release.records.spark_frames import Cluster, spark_frame
 from holdfast.release.spec.origin import LAZY, Origin, of_rows
 from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import COUNTS, SECRET, Elsewhere

@@ -16,7 +16,7 @@ import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
-from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Rows, held, unused
+from holdfast.release.records.sources import MOST_RECORDS, Asked, Persons, Rows, held, unused
 from holdfast.release.spec.origin import Origin
 
 #: How many records the distinct values stand for.

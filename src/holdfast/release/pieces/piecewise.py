@@ -11,11 +11,11 @@ import numpy as np
 from holdfast.arrays import Array, Ints, Words
 from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
-from holdfast.release.pieces import linear, nearest, passes
+from holdfast.release.pieces import level_passes, linear, nearest_pieces
 from holdfast.release.pieces.conditioned import conditioned
 from holdfast.release.pieces.cut import Work, coins_of, measured
+from holdfast.release.pieces.pieces import Pieces
 from holdfast.release.pieces.tasks import Group, Held, Here, Tasks, by_piece
-from holdfast.release.pieces.whole import Pieces
 
 
 class Finished(NamedTuple):
@@ -39,7 +39,7 @@ class Decided:
 class Above(NamedTuple):
     """What a piece tells to what is above the cut; None where nobody asks."""
 
-    head: passes.Head | None
+    head: level_passes.Head | None
     estimated: linear.Estimated | None
 
 
@@ -55,7 +55,7 @@ def measure_all(group: Group, _: object, secret: bytes) -> tuple[list[Ints], lis
 
 def above(held: Held, _: object = None) -> Above:
     work = held.work
-    head = passes.ascend(held) if work.way in ("topdown", "bluedown") else None
+    head = level_passes.ascend(held) if work.way in ("topdown", "bluedown") else None
     return Above(head, None if work.linear is None else linear.ascend(held))
 
 
@@ -66,7 +66,7 @@ def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
     assert noisy is not None
     values = noisy
     if work.way != "given":
-        values = (nearest if work.way == "nearest" else passes).descend(held, totals, coins)
+        values = (nearest_pieces if work.way == "nearest" else level_passes).descend(held, totals, coins)
     centre: Array = noisy if estimates is None else linear.descend(held, estimates)
     return Finished(values, noisy, centre)
 
@@ -87,10 +87,10 @@ def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes
     values: Ints = noisy
     totals: Any = [None] * pieces.cut.count
     if work.way in ("topdown", "bluedown"):
-        values = passes.decide(work, truth, noisy, [each.head for each in below if each.head], coins)
+        values = level_passes.decide(work, truth, noisy, [each.head for each in below if each.head], coins)
         totals = values[own:].reshape(-1, by)
     elif work.way == "nearest":
-        values = nearest.decide(work, truth, noisy, (by, pieces.cut.groups), tasks, coins)
+        values = nearest_pieces.decide(work, truth, noisy, (by, pieces.cut.groups), tasks, coins)
         totals = values[own:].reshape(-1, by)
     centre: Array = noisy
     estimates: Any = [None] * pieces.cut.count

@@ -21,11 +21,11 @@ from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
 from holdfast.release.pieces.cut import TOP
-from holdfast.release.pieces.making import decided
 from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Sheets, Written, refuse_unwritten, write, write_part
+from holdfast.release.pieces.pieces import Pieces
+from holdfast.release.pieces.piecewise import decided
 from holdfast.release.pieces.tasks import Group, Tasks
-from holdfast.release.pieces.whole import Pieces
-from holdfast.release.records.spark import spark_frame
+from holdfast.release.records.spark_frames import spark_frame
 from holdfast.release.spec.spec import ENGINES
 from holdfast.system import sync_folder
 
