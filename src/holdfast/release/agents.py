@@ -168,11 +168,6 @@ AGAIN = "the ledger was charged, and running the agent again costs nothing more"
 Step = Callable[[str], None]
 
 
-def folder_of(job: Job, name: str) -> Path:
-    """Return the folder into which an agent publishes, unless it is told another one."""
-    return _folders(job) / f"agent-{quote(name, safe=' ')}"
-
-
 def _folders(job: Job) -> Path:
     return job.spec.output.with_name(f"{job.spec.output.name}.agents")
 
@@ -197,7 +192,7 @@ def agent(
     table, division = _divided(job)
     # Another version may make other noise of the same secret, which would be another release.
     release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
-    folder = Path(folder_of(job, name) if output is None else output).absolute()
+    folder = Path(_folders(job) / f"agent-{quote(name, safe=' ')}" if output is None else output).absolute()
     with saying_nothing_happened():
         outputs = division.outputs(name)
         run = replace(Run.of(job, folder, ledger), identity=release)

@@ -239,7 +239,8 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
     )
     treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
     moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
-    about = job.spec.about
+    about, known = job.spec.about, best.epsilon is not None and not math.isinf(best.epsilon)
+    metric = f"{'symmetric' if best.neighbours.adds else 'change-one'} distance of at most {best.records}"
     return Deployment(
         basic=Basic(
             name=job.title,
@@ -250,10 +251,14 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             data_product_region=about.region or UNSTATED,
             publication_date=date,
         ),
-        dp_variant=_variant(best, unprotected),
+        dp_variant=Variant(
+            variant_name="Pure DP" if best.pure else "Approximate DP" if known else "Zero-concentrated DP",
+            data_domain="counts over the keys of a public domain file; scope of the statement: " + best.scope,
+            unprotected_quantities="; ".join(unprotected) or "none",
+        ),
         privacy_loss=PrivacyLoss(
             privacy_unit="Record-level" if job.unit == "record" else "Person-level",
-            privacy_unit_details=_unit_details(job.unit, best),
+            privacy_unit_details=f"Unit: {job.unit}. Neighbouring data: {best.neighbours} ({metric}).",
             privacy_parameters=_parameters(best),
             privacy_parameters_details=str(best),
         ),
@@ -270,20 +275,6 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             preprocessing_and_hyperparameter_tuning=treated or "none",
             mechanisms=f"{methods}. Made by holdfast {__version__}.",
         ),
-    )
-
-
-def _unit_details(unit: str, best: Guarantee) -> str:
-    metric = "symmetric distance" if best.neighbours.adds else "change-one distance"
-    return f"Unit: {unit}. Neighbouring data: {best.neighbours} ({metric} of at most {best.records})."
-
-
-def _variant(best: Guarantee, unprotected: Sequence[str]) -> Variant:
-    known = best.epsilon is not None and not math.isinf(best.epsilon)
-    return Variant(
-        variant_name="Pure DP" if best.pure else "Approximate DP" if known else "Zero-concentrated DP",
-        data_domain="counts over the keys of a public domain file; scope of the statement: " + best.scope,
-        unprotected_quantities="; ".join(unprotected) or "none",
     )
 
 

@@ -37,11 +37,12 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     past = book.past(job.dataset, job.unit)
     told = so_far(job, past.figures)
     outside = outside_words(job.tables, job.guarantee)
+    promised = [] if job.guarantee.void else [odds.in_words(job.guarantee)]
     found = {
         LEARN: [f"{row.column}: {row.answer}." for row in job.guarantee.columns],
         "Who is protected": [protected(job.spec, job.guarantee)],
         "What is asked for": [_asked(job)],
-        "What the release promises": [describe(job.guarantee, columns=False), *_odds(job.guarantee)],
+        "What the release promises": [describe(job.guarantee, columns=False), *promised],
         **_protects(job, outside),
         "What holds in every table": [
             sentence_about(table.name, f"{table.kind}, {table.layout.query.n:,} figures: {held(table.holding.holds)}.")
@@ -58,10 +59,6 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     if others:
         found["What else holds"] = others
     return found
-
-
-def _odds(statement: Guarantee) -> list[str]:
-    return [] if statement.void else [odds.in_words(statement)]
 
 
 def _protects(job: Job, outside: Sequence[str]) -> dict[str, list[str]]:

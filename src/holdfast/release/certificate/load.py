@@ -81,7 +81,10 @@ class LoadedTable:
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
         """Name, value and interval of some figures."""
         said = [label_column(name) if name in self.certificate.labels else name for name in self.certificate.columns]
-        names = zip(*(_plain_texts(self.columns[name][rows]) for name in said[1:]), strict=True)
+        names = zip(
+            *(("" if each is None else str(each) for each in self.columns[name][rows].tolist()) for name in said[1:]),
+            strict=True,
+        )
         ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
         listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
         return [
@@ -395,10 +398,6 @@ def load(folder: str | Path) -> LoadedRelease:
 
 def _tail(confidence: float) -> float:
     return (1 - float(probability("confidence", confidence))) / 2
-
-
-def _plain_texts(column: npt.NDArray[Any]) -> list[str]:
-    return ["" if name is None else str(name) for name in column.tolist()]
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:

@@ -139,10 +139,6 @@ KINDS = ("hierarchy", "histogram", "cube", "linked")
 AREAS, LINKED = "areas", "linked"
 
 
-def _guess(value: Any) -> str:
-    return "a-file" if isinstance(value, str) else "a-number"
-
-
 class RecodeSpec(Part):
     """One coarser axis: which column it groups, and the values of each group."""
 
@@ -219,7 +215,10 @@ class TableSpec(Part):
         "whole", description="Whether published values must be whole."
     )
     guess: (
-        Annotated[Annotated[Text, Tag("a-file")] | Annotated[NotNegative, Tag("a-number")], Discriminator(_guess)]
+        Annotated[
+            Annotated[Text, Tag("a-file")] | Annotated[NotNegative, Tag("a-number")],
+            Discriminator(lambda value: "a-file" if isinstance(value, str) else "a-number"),
+        ]
         | None
     ) = Field(None, description="Public guess of a typical count, or a public file with a column count.")
     hold: Holds = ()

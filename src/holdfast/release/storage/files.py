@@ -39,24 +39,8 @@ CLAIMS = 100
 #: Where the system lists what is mounted.
 MOUNTS = Path("/proc/self/mounts")
 #: File systems of other machines, on which locks and commits are not to be trusted.
-NETWORKS = frozenset(
-    (
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "sshfs",
-        "afs",
-        "ceph",
-        "glusterfs",
-        "lustre",
-        "gpfs",
-        "ocfs2",
-        "davfs",
-        "9p",
-    )
-)
+_NETWORKS = "nfs nfs4 cifs smb3 smbfs sshfs afs ceph glusterfs lustre gpfs ocfs2 davfs 9p"
+NETWORKS = frozenset(_NETWORKS.split())
 
 
 def sync_file(path: Path) -> None:
@@ -229,11 +213,6 @@ def network_of(folder: Path) -> str | None:
     except OSError:
         return None
     place = folder.resolve()
-    found = [(len(parts[1]), parts[2]) for parts in mounts if place.is_relative_to(_mounted(parts[1]))]
+    found = [(len(parts[1]), parts[2]) for parts in mounts if place.is_relative_to(parts[1].replace("\\040", " "))]
     kind = max(found, default=(0, ""))[1]
     return kind if kind.removeprefix("fuse.") in NETWORKS else None
-
-
-def _mounted(text: str) -> str:
-    """A name in the list of mounts, where a blank is written \\040."""
-    return text.replace("\\040", " ")
