@@ -20,7 +20,7 @@ from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, read_certificate
 from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, ratio, within
-from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
+from holdfast.release.certificate.naming import Where, record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts.table import TableCertificate
 from holdfast.release.storage.tables import (
@@ -179,7 +179,9 @@ class LoadedTable:
         """
         return self.error_bars.centre
 
-    def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
+    def estimate(
+        self, where: Where | None = None, weights: npt.ArrayLike | None = None, confidence: float = 0.95
+    ) -> Estimate:
         """Estimate a sum of true figures.
 
         Args:
@@ -191,7 +193,7 @@ class LoadedTable:
         found = self._known(asked, confidence)
         return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
 
-    def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
+    def ratio(self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, `where` over `to`, each by names or by weights, with ends of `confidence`.
 
         The ends are infinite where the lower sum may be 0.
@@ -203,7 +205,7 @@ class LoadedTable:
         value = above.value / below.value if below.value else math.nan
         return Estimate(value, error, *ends, confidence)
 
-    def difference(self, other: LoadedTable, where: Any, confidence: float = 0.95) -> Estimate:
+    def difference(self, other: LoadedTable, where: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate how much larger the sum `where` is here than in `other`, a table of another release.
 
         Their noise is independent. The ends cover the truth with at least the probability `confidence`.
@@ -254,9 +256,9 @@ class LoadedTable:
         leaves = self.error_bars.certain(below.ravel())
         return max(found[0], leaves[0]), min(found[1], leaves[1])
 
-    def _weights(self, where: Any) -> Floats:
-        named = isinstance(where, Mapping)
-        return weights_of(self.certificate, self.columns, where if named else None, None if named else where)
+    def _weights(self, where: Where | npt.ArrayLike) -> Floats:
+        given = (where, None) if isinstance(where, Mapping) else (None, where)
+        return weights_of(self.certificate, self.columns, *given)
 
     def _of_outputs(self, weights: Floats) -> Floats:
         """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,24 @@ from holdfast.release.facts.table import TableCertificate
 from holdfast.release.standalone_verifier.table import told_by
 from holdfast.release.storage.tables import Named, label_column, missing, texts
 
+#: Names of rows, each a value of a column or several that are added up.
+Where = Mapping[str, str | int | Sequence[str | int]]
 #: The column that says to which of several linked tables a row belongs.
 TABLE = "table"
 
 
-def weights_of(table: TableCertificate, columns: Named, where: Any, weights: Any = None) -> Floats:
+def weights_of(
+    table: TableCertificate, columns: Named, where: Where | None, weights: npt.ArrayLike | None = None
+) -> Floats:
     """Return one weight per row: those given, or 1 for every row that has these names at the level that they mean."""
     if (where is None) == (weights is None):
         raise Refused("say what to add up by one of where (names) and weights (one number per row)")
-    if weights is not None:
+    if where is None:
         return reals("weights", weights, (table.rows,))
     return rows_where(table, columns, where).astype(np.float64)
 
 
-def rows_where(table: TableCertificate, columns: Named, where: Any) -> npt.NDArray[np.bool_]:
+def rows_where(table: TableCertificate, columns: Named, where: Where) -> npt.NDArray[np.bool_]:
     """Return the rows of one level or margin whose names are those in `where`, such as {"borough": "North"}.
 
     Several values of a column are added up, and columns that are not named too.
