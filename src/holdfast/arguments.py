@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,6 +31,8 @@ LARGEST = 2**62
 MOST_DIGITS, MOST_BITS = 2000, 8000
 #: What a message may show as it is.
 SCALARS = (numbers.Number, Decimal, str, np.generic, os.PathLike)
+#: Entries of a list of names, parts or sentences.
+MOST_LISTED = 2**22
 #: Positions stay below this where the number of outputs is not known yet: bounds of all of them are kept in memory.
 MOST_POSITIONS = 2**27
 
@@ -173,19 +177,66 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     raise Refused(f"{name} must be one of {expected}, found {shown(value)}{hint}")
 
 
-def array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return the values as a numeric array, refusing anything ragged, textual, complex, labelled or masked."""
+def listed(name: str, values: Any, expected: str) -> list[Any]:
+    """Return the entries of a list of things that are few; refused where it is none, with what is expected."""
+    try:
+        entries = None if isinstance(values, (str, bytes)) else list(islice(values, MOST_LISTED + 1))
+    except Exception:  # whatever objects of others do
+        entries = None
+    if entries is None or len(entries) > MOST_LISTED:
+        raise Refused(f"{name} must be {expected}, found {shown(values)}")
+    return entries
+
+
+def of_type(name: str, value: Any, kind: type[Found]) -> Found:
+    """Return a value of a type; refused where it has another."""
+    if not isinstance(value, kind):
+        raise Refused(f"{name} must be a {kind.__name__}, found {shown(value)}")
+    return value
+
+
+def path_of(name: str, value: Any) -> Path:
+    """Return the path that a text or a path names; refused where no file can have the name."""
+    try:
+        os.fsencode(value)  # TypeError: neither; ValueError: half a character
+        path = Path(value)
+        if "\0" not in str(path):
+            return path
+    except (TypeError, ValueError):
+        pass
+    raise Refused(f"{name} must be a path, found {shown(value)}")
+
+
+def array(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[Any]:
+    """Return the values as a numeric array, refusing anything ragged, textual, complex, labelled or masked.
+
+    Of a shape, if one is told; what has more entries than that is not made an array.
+    """
+    if shape is not None and isinstance(values, Sequence) and len(values) > math.prod(shape):
+        raise Refused(f"{name} must have shape {tuple(shape)}, found {shown(values)}")
+    result = _array(name, values)
+    if shape is not None and result.shape != tuple(shape):
+        raise Refused(f"{name} must have shape {tuple(shape)}, found shape {result.shape}")
+    return result
+
+
+def as_array(name: str, values: Any, dtype: Any = None) -> npt.NDArray[Any]:
+    """Return what numpy makes of the values; refused where it makes nothing of them."""
+    try:
+        return np.asarray(values, dtype=dtype)
+    except MemoryError:
+        raise Refused(f"{name} is larger than memory, found {shown(values)}") from None
+    except Exception:  # whatever objects of others do
+        raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
+
+
+def _array(name: str, values: Any) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise Refused(f"{name} must not have masked entries: fill them in, or leave them out")
     labels = getattr(values, "index", None) if hasattr(values, "iloc") else None
     if labels is not None and type(labels).__name__ != "RangeIndex":
         raise Refused(f"{name} is labelled, and labels are not matched: put it in order and pass .to_numpy()")
-    try:
-        result = np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
-        raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
-    except MemoryError:
-        raise Refused(f"{name} is larger than memory, found {shown(values)}") from None
+    result = as_array(name, values)
     if result.dtype == object:
         try:
             exact = [rational(name, value) for value in result.ravel()]
@@ -201,16 +252,6 @@ def array(name: str, values: Any) -> npt.NDArray[Any]:
     return result
 
 
-def _of_shape(name: str, values: Any, shape: Sequence[int] | None) -> npt.NDArray[Any]:
-    """Return the values as an array of a shape, if one is told; what has more entries is not made one."""
-    if shape is not None and isinstance(values, Sequence) and len(values) > math.prod(shape):
-        raise Refused(f"{name} must have shape {tuple(shape)}, found {shown(values)}")
-    result = array(name, values)
-    if shape is not None and result.shape != tuple(shape):
-        raise Refused(f"{name} must have shape {tuple(shape)}, found shape {result.shape}")
-    return result
-
-
 def whole_numbers(
     name: str, values: Any, shape: Sequence[int] | None = None, *, copy: bool = True
 ) -> npt.NDArray[np.int64]:
@@ -218,7 +259,7 @@ def whole_numbers(
 
     Without a copy they may be the same array, and are only to be read.
     """
-    result = _of_shape(name, values, shape)
+    result = array(name, values, shape)
     if result.dtype.kind == "f":
         reals(name, result)
         bad = np.flatnonzero(result.ravel() != np.rint(result.ravel()))
@@ -232,7 +273,7 @@ def whole_numbers(
 
 def reals(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
     """Return confidential or public finite numbers as float64; a refusal names a position, never a value."""
-    result = _of_shape(name, values, shape)
+    result = array(name, values, shape)
     converted = result.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(converted.ravel()))
     if bad.size:

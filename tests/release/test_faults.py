@@ -130,7 +130,7 @@ def test_columns_of_one_name(tmp_path):
     ],
 )
 def test_calls(call):
-    with pytest.raises(calling.ALLOWED):
+    with pytest.raises(hf.Refused):
         call()
 
 

@@ -1,4 +1,6 @@
-"""Calls of the public names with whatever somebody may pass: each must return, refuse, or say that the type is wrong.
+"""Calls of the public names with whatever somebody may pass: each must return or refuse.
+
+A TypeError is Python's own alone: a call with too few or too many arguments, which reaches no line of holdfast.
 
 Left out are methods whose arguments only the library itself makes: difference sets, scales by output, columns, names of
 arguments.
@@ -14,8 +16,6 @@ import numpy as np
 
 import holdfast as hf
 
-#: What a public name may raise.
-ALLOWED = (hf.Refused, TypeError)
 INNER = (
     "in_steps",
     "level_number",
@@ -116,11 +116,13 @@ def one_call(number, found, named):
     placed, words = arguments(function, source, found)
     try:
         function(*placed, **words)
-    except ALLOWED:
+    except hf.Refused:
         return name, None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/holdfast/" in frame.filename]
+        if isinstance(error, TypeError) and not ours:
+            return name, None
         where = ours[-1] if ours else last
         place = f"{where.filename.rsplit('/holdfast/', 1)[-1]}:{where.lineno}"
         return name, f"{type(error).__name__} at {place}: {str(error)[:80]}"

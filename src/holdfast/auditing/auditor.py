@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from holdfast.randomness import seeded
 
 # --- the report of an audit: what was tested, how, and whether anything was refuted ----------------------------------
 
+#: Seconds that an audit takes at most.
+MOST_SECONDS = 10**9
 #: Version of the JSON form.
 SCHEMA = "holdfast-audit-1"
 
@@ -231,7 +234,7 @@ def audit(
         >>> hf.audit(mechanism, guarantee=claim, seconds=0.2).verdict
         'violated'
     """
-    effort = float(positive("seconds", seconds))
+    effort = float(min(positive("seconds", seconds), Fraction(MOST_SECONDS)))
     subject = Subject.of(mechanism, query, guarantee)
     passed = None if pairs is None else given_pairs(pairs, _width(subject))
     if passed is None and subject.query is None:

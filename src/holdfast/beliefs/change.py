@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from flint import arb, ctx, fmpq
 
-from holdfast.arguments import Refused, rational
+from holdfast.arguments import Refused, listed, rational
 
 World = TypeVar("World", bound=Hashable)
 Other = TypeVar("Other", bound=Hashable)
@@ -44,9 +44,10 @@ def belief(p: Mapping[World, Any], name: str = "p") -> dict[World, Fraction]:
 
 
 def _event(event: Iterable[World]) -> Set[World]:
-    if isinstance(event, (str, bytes)) or not isinstance(event, Iterable):
-        raise Refused(f"event must be a set of worlds, found {type(event).__name__}")
-    found = event if isinstance(event, Set) else set(event)
+    try:
+        found = event if isinstance(event, Set) else set(listed("event", event, "a set of worlds"))
+    except TypeError:
+        raise Refused("event must be a set of worlds, and one of these cannot be in a set") from None
     if not found:
         raise Refused("event must hold at least one world, found none")
     return found

@@ -117,7 +117,10 @@ def _one_side(name: str, given: Any, none: int, count: int | None) -> ExactVecto
     if flat.ndim != 1 or (count is not None and flat.size not in (1, count)) or flat.size == 0:
         wanted = "one number or a list of numbers" if count is None else f"one number or {count} numbers"
         raise Refused(f"{name} must be {wanted}, found shape {found.shape}")
-    open_end = np.array([value is None or value == (np.inf if none > 0 else -np.inf) for value in flat.tolist()])
+    infinite = np.copysign(np.inf, none)
+    open_end = [
+        value is None or (isinstance(value, (float, np.floating)) and value == infinite) for value in flat.tolist()
+    ]
     filled = flat.copy()
     filled[open_end] = 0
     exact, _ = read_vector(name, filled, flat.size)

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.arguments import Refused, one_of, shown, whole, whole_numbers
+from holdfast.arguments import Refused, listed, one_of, positions, shown, whole, whole_numbers
 from holdfast.arrays import Array, Ints
 
+MARGINS = "a list of margins such as [(0, 1), (2,)]"
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
 MOST_CELLS = 2**40
 
@@ -46,7 +48,7 @@ class Cube:
     def __init__(
         self, shape: int | Sequence[int], names: Sequence[str] | None = None, recoded: Mapping[str, Any] | None = None
     ) -> None:
-        sizes = shape if isinstance(shape, Iterable) else [shape]
+        sizes = [shape] if isinstance(shape, Number) else listed("shape", shape, "a list of sizes")
         checked = tuple(whole("shape", size, at_least=1) for size in sizes)
         if not checked:
             raise Refused("shape must have at least one axis, found none")
@@ -152,24 +154,20 @@ class Cube:
 
     def axes(self, keep: int | str | Iterable[int | str]) -> tuple[int, ...]:
         """Return the kept axes of one margin as numbers; given by number or name, in table order."""
-        listed = [keep] if isinstance(keep, (str, int, np.integer)) else list(keep)
+        named = [keep] if isinstance(keep, (str, int, np.integer)) else listed("keep", keep, MARGINS)
         chosen = []
-        for axis in listed:
+        for axis in named:
             if isinstance(axis, str):
                 chosen.append(self.all_names.index(one_of("keep", axis, self.all_names)))
             else:
-                chosen.append(whole("keep", axis, at_least=0, at_most=len(self.sizes) - 1))
+                chosen.append(int(positions("keep", [axis], len(self.sizes))[0]))
         if any(self.own(later) <= self.own(earlier) for earlier, later in pairwise(chosen)):
-            raise Refused(
-                f"keep must list the axes of a margin once each, in table order, found {shown(tuple(listed))}"
-            )
+            raise Refused(f"keep must list the axes of a margin once each, in table order, found {shown(tuple(named))}")
         return tuple(chosen)
 
     def margins(self, keep: Iterable[int | str | Iterable[int | str]]) -> tuple[tuple[int, ...], ...]:
         """Return a list of different margins, each as its kept axes."""
-        if isinstance(keep, str) or not isinstance(keep, Iterable):
-            raise Refused(f"keep must be a list of margins such as [(0, 1), (2,)], found {shown(keep)}")
-        result = tuple(self.axes(axes) for axes in keep)
+        result = tuple(self.axes(axes) for axes in listed("keep", keep, MARGINS))
         if not result:
             raise Refused("keep must list at least one margin, found none")
         if len(set(result)) < len(result):
@@ -218,12 +216,12 @@ class Cube:
 def _axis_names(names: Any, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"axis {a}" for a in range(count))
-    listed = [names] if isinstance(names, str) else list(names)
-    if len(listed) != count or not all(isinstance(name, str) and name.strip() for name in listed):
-        raise Refused(f"names must give one text for each of the {count} axes, found {shown(listed)}")
-    if len(set(listed)) < count:
+    texts = [names] if isinstance(names, str) else listed("names", names, "a list of texts")
+    if len(texts) != count or not all(isinstance(name, str) and name.strip() for name in texts):
+        raise Refused(f"names must give one text for each of the {count} axes, found {shown(texts)}")
+    if len(set(texts)) < count:
         raise Refused("names must be different from each other")
-    return tuple(str(name) for name in listed)
+    return tuple(str(name) for name in texts)
 
 
 # --- a coarser axis of a cube: the values of one axis in groups, such as three kinds of household of eight -----------

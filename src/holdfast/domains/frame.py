@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST, Refused, one_of, shown
+from holdfast.arguments import LARGEST, Refused, listed, one_of, shown
 from holdfast.arrays import Ints
 
 # --- single values as names, where Python and not the engine reads them: the same texts that the engine writes -------
@@ -87,7 +87,7 @@ def nodes_of_frame(
 
 
 def _columns_asked(levels: Any, root: Any) -> tuple[str, ...]:
-    names = [levels] if isinstance(levels, str) else list(levels)
+    names = [levels] if isinstance(levels, str) else listed("levels", levels, "a list of column names")
     if not names or not all(isinstance(name, str) for name in names):
         raise Refused(f"levels must be a list of at least one column name, found {shown(levels)}")
     if len(set(names)) < len(names):
@@ -102,6 +102,8 @@ def _columns_asked(levels: Any, root: Any) -> tuple[str, ...]:
 def _read(frame: Any, names: tuple[str, ...]) -> list[tuple[Ints, npt.NDArray[np.object_]]]:
     """Return for each column the codes of its rows and the distinct labels they stand for."""
     if isinstance(frame, dict):  # columns already read, one list of texts each
+        if missing := [name for name in names if name not in frame]:
+            raise Refused(f"frame has no column {missing[0]!r}: it has {', '.join(map(repr, frame))}")
         return [_coded(name, frame[name]) for name in names]
     try:
         table = nw.from_native(frame)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, rational, shown
+from holdfast.arguments import LARGEST, Refused, as_array, rational, shown
 from holdfast.arrays import Array
 
 #: A double is read as a fraction if a denominator up to this reproduces it; two such fractions differ by at
@@ -59,15 +59,10 @@ def read_number(name: str, value: Any) -> tuple[Fraction, bool]:
 
 def numeric(name: str, values: Any) -> Array:
     """Return an array of kind i, u, f or O without rounding; refuse text, truth values and ragged lists."""
-    try:
-        result = np.asarray(values)
-        if result.dtype.kind == "f" and not isinstance(values, np.ndarray) and not (abs(result) < 2**53).all():
-            # numpy rounds a list that mixes doubles with large whole numbers; objects keep each as it is
-            result = np.asarray(values, dtype=object)
-    except (ValueError, TypeError, OverflowError):
-        raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
-    except MemoryError:
-        raise Refused(f"{name} is larger than memory, found {shown(values)}") from None
+    result = as_array(name, values)
+    if result.dtype.kind == "f" and not isinstance(values, np.ndarray) and not (abs(result) < 2**53).all():
+        # numpy rounds a list that mixes doubles with large whole numbers; objects keep each as it is
+        result = as_array(name, values, object)
     if hasattr(type(values), "nnz"):  # numpy takes a sparse matrix for one object
         raise Refused(f"{name} must be a plain array of numbers, found {shown(values)}: pass .toarray()")
     if result.dtype.kind not in "iufO":

@@ -75,9 +75,10 @@ class _Aim:
 def _of_scope(promise: Promise, scope: str | None) -> Guarantee:
     if scope is None:
         return promise.best
+    one_of("scope", scope, SCOPES)
     found = next((each for each in promise.statements if each.scope == scope and not each.void), None)
     if found is None:
-        raise Refused(f"this mechanism makes no statement of scope {one_of('scope', scope, SCOPES)!r}")
+        raise Refused(f"this mechanism makes no statement of scope {scope!r}")
     return found
 
 

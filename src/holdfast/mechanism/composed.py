@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Number, Refused
+from holdfast.arguments import LARGEST, Number, Refused, listed
 from holdfast.constraints import System
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
@@ -148,9 +148,7 @@ def compose(
         >>> round(year.epsilon, 1)
         2.2
     """
-    if isinstance(parts, (Guarantee, *MECHANISMS)) or not isinstance(parts, Iterable):
-        raise Refused(f"parts must be a list of guarantees or of mechanisms, found {type(parts).__name__}")
-    found: list[Any] = list(parts)
+    found = listed("parts", parts, "a list of guarantees or of mechanisms")
     if not found or not all(isinstance(part, MECHANISMS) for part in found):
         return Composition.of([compose_statements(found, epsilon=epsilon, delta=delta)])
     for part in found:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from holdfast import given as revision
 from holdfast import onto as update
-from holdfast.arguments import Amount, Refused, one_of, positive, whole
+from holdfast.arguments import Amount, Refused, one_of, positive
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism import calibrating, checking, moving
@@ -157,7 +157,7 @@ class Mechanism(Promising):
         Of those that share the exact figures, where there are such: all allowed changes of at most so many records.
         `kind`: of other neighbours than the noise was made for.
         """
-        relation = Neighbours(kind or self.base.neighbours.kind, whole("records", records, at_least=1))
+        relation = Neighbours(self.base.neighbours.kind if kind is None else kind, records)
         try:
             found = self._promised(relation)
         except Refused:

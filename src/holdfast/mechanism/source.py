@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from holdfast import given as revision
-from holdfast.arguments import Refused, known
+from holdfast.arguments import Refused, known, of_type
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread, independent_spread
@@ -113,7 +113,7 @@ class Plain:
         return f"{'integer' if law.integer else 'continuous'} {law.kind.capitalize()} noise on {self.base.query!r}"
 
     def over(self, base: Additive) -> Plain:
-        return Plain(base)
+        return Plain(of_type("base", base, Additive))
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise; outputs that are not measured only a move can then determine."""
@@ -153,7 +153,7 @@ class Conditioned:
         return f"{Plain(self.base)}, given {self.constraint}{within}"
 
     def over(self, base: Additive) -> Conditioned:
-        return replace(self, base=base)
+        return replace(self, base=of_type("base", base, Additive))
 
     @cached_property
     def plan(self) -> revision.Plan:

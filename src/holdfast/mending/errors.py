@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused, one_of, positive, reals, whole
+from holdfast.arguments import LARGEST, Refused, as_array, one_of, positive, reals, whole
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.mending.published import columns_of
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
@@ -84,8 +84,9 @@ def _sizes(given: Any, beside: Mapping[str, Floats], n: int, measured: Bools) ->
     """Standard errors or scales: one number, one per row, or a column of the table."""
     if isinstance(given, str):
         found = beside[given].copy()
-    elif np.ndim(given) == 0:
-        return np.full(n, float(positive("errors", given)))
+    elif (made := as_array("errors", given)).ndim == 0:
+        positive("errors", given)
+        return np.full(n, reals("errors", made[None])[0])
     else:
         found = reals("errors", given, (n,)).copy()
     found[~measured] = 1.0  # what is missing has no error of its own

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import Refused, one_of, rational, shown
+from holdfast.arguments import Refused, one_of, rational
 from holdfast.arrays import Bools, Ints
 from holdfast.constraints import Constraint, consistent, equals, fixed, nonnegative
 from holdfast.constraints.constraint import build
@@ -250,7 +250,8 @@ def read_hold(hold: Any, figures: Figures) -> Held:
                     raise Refused(f"hold gives two exact values for {figures.name(place)!r}")
         else:
             raise Refused(
-                f"hold must list 'consistent', 'nonnegative', {{'exact': …}} or constraints, found {shown(entry)}"
+                "hold must list 'consistent', 'nonnegative', {'exact': …} or constraints, "
+                f"found {type(entry).__name__}"
             )
     return Held("consistent" in words, "nonnegative" in words, exact, tuple(others))
 

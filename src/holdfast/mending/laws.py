@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused
+from holdfast.arguments import LARGEST, Refused, listed
 from holdfast.arrays import Floats, Ints
 from holdfast.domains import Hierarchy
-from holdfast.mechanism.checking import chosen_stream
+from holdfast.mechanism.checking import chosen_stream, how_many
 from holdfast.randomness import Stream
 from holdfast.trees.circles.errors.marginals import Marginals
 from holdfast.trees.circles.sampler import Sampler
@@ -42,7 +42,8 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
     """
     if not isinstance(tree, Hierarchy):
         raise Refused(f"tree must be a Hierarchy, found {type(tree).__name__}")
-    if isinstance(laws, str) or not hasattr(laws, "__len__") or len(laws) != tree.n:
+    laws = listed("laws", laws, "a list with one law, or None, for each node")
+    if len(laws) != tree.n:
         raise Refused(f"laws must be a list with one law, or None, for each of {tree.n} nodes")
     known: dict[tuple[int, bytes], int] = {}
     which = np.full(tree.n, -1, dtype=np.int64)
@@ -158,6 +159,4 @@ class ReconciledLaws:
 
     def draw(self, size: object, rng: Stream | None = None) -> Ints:
         """Draw tables that add up, (size, n), from the secure stream or from rng."""
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-            raise Refused("size must be a whole number of at least 0")
-        return self._sampler.draw(int(size), chosen_stream(rng))
+        return self._sampler.draw(how_many(size, self._sampler.forest.n), chosen_stream(rng))

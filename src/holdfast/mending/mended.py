@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Number, Refused
+from holdfast.arguments import LARGEST, Number, Refused, path_of
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.constraints import nonnegative
 from holdfast.domains.frame import frame_of
@@ -255,13 +255,17 @@ class Mended:
 
     def report(self, path: str | Path) -> None:
         """Write a page at `path` that says what was done and shows it; it needs no network."""
-        Path(path).write_text(telling.page(self), encoding="utf-8")
+        place = path_of("path", path)
+        try:
+            place.write_text(telling.page(self), encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"{str(place)!r} cannot be written: {error.strerror}") from None
 
     def write(self, folder: str | Path) -> Path:
         """Write table.csv, its description datapackage.json and report.html into a new folder."""
         from holdfast.mending.telling import write
 
-        return write(self, Path(folder))
+        return write(self, path_of("folder", folder))
 
     def as_mapping(self) -> dict[str, Any]:
         """What was done, for scripts."""

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, shown
+from holdfast.arguments import Refused, as_array, shown
 from holdfast.arrays import Floats
 from holdfast.domains import Hierarchy
 from holdfast.mending.classifications import (
@@ -92,7 +92,7 @@ class Published:
         return self.written.figures
 
 
-def read_table(table: Any, value: str | None, errors: str | None, said: Any = None) -> Published:
+def read_table(table: Any, value: Any, errors: str | None, said: Any = None) -> Published:
     """Read a file or a frame; `value` names the column of figures, `errors` one of their standard errors."""
     marks = read_marks(said)
     if isinstance(table, (str, Path)) and Path(table).suffix.lower() in (".tab", ".rda"):
@@ -105,7 +105,7 @@ def read_table(table: Any, value: str | None, errors: str | None, said: Any = No
     others = [name for name in numbers if name != errors]
     if value is None:
         value = _value_column(others)
-    elif value not in columns:
+    elif not isinstance(value, str) or value not in columns:
         raise Refused(
             f"value must name a column of the table, one of {', '.join(map(repr, columns))}, found {shown(value)}"
         )
@@ -138,7 +138,9 @@ def columns_of(table: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def _as_column(found: Any) -> npt.NDArray[Any]:
-    column = np.asarray(found)
+    column = as_array("frame", found)
+    if column.ndim != 1:
+        raise Refused(f"frame must hold columns of one number or text per row, found {type(found).__name__}")
     return column if column.dtype.kind in "iuf" else np.array(found, dtype=object)
 
 

@@ -103,7 +103,10 @@ def _figures(frame: Any, published: Published, domain: Any) -> Figures:
 def _step(figures: Floats, step: Any) -> Fraction:
     """The step of which mended figures are multiples: what was asked for, or the last decimal that figures have."""
     if step is not None:
-        return positive("step", step)
+        asked = positive("step", step)
+        if asked >= LARGEST:
+            raise Refused("step must stay below 2**62")
+        return asked
     known = figures[np.isfinite(figures)]
     for decimals in range(DECIMALS + 1):
         scaled = known * 10**decimals

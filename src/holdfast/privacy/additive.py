@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.noise import Independent
 from holdfast.privacy.guarantee import Guarantee, outward
 from holdfast.privacy.losses.conversion import rho_to_epsilon
@@ -31,6 +31,7 @@ REAL_ARITHMETIC = (
 LISTED_CELLS = 64
 
 
+@runtime_checkable
 class Differences(Protocol):
     """Some of the ways in which neighbouring data change the answer."""
 
@@ -104,6 +105,8 @@ class Additive:
 
     def loss(self, differences: Differences) -> Bound:
         """Largest Σ|d_i|/λ_i (Laplace) or Σ d_i²/σ_i² (Gaussian) over the differences, and whether it is attained."""
+        if not isinstance(differences, Differences):
+            raise Refused(f"differences must be changes of the answer, found {shown(differences)}")
         power = 1 if self.law.kind == "laplace" else 2
         return differences.bound(self.inverse_scales, self.law.which, power)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, array, one_of, positive, probability, rational, shown
+from holdfast.arguments import Refused, array, as_array, one_of, positive, probability, rational, shown
 from holdfast.noise import Independent
 from holdfast.noise.independent import LAWS
 from holdfast.privacy.additive import Additive, Target
@@ -76,17 +76,18 @@ def _read_scales(query: Query, scale: Any) -> Weights:
     if isinstance(scale, Mapping):
         values, which = by_level(query, "scale", scale, None)
         return tuple(_scale(value) for value in values), which
-    if np.ndim(scale) == 0:
+    made = as_array("scale", scale)
+    if made.ndim == 0:
         return (_scale(scale),), None
-    if np.asarray(scale).dtype == object:
-        return _exact_scales(query, np.asarray(scale))
-    found = array("scale", scale) if not _has_infinity(scale) else np.asarray(scale, dtype=np.float64)
+    if made.dtype == object:
+        return _exact_scales(query, made)
+    found = array("scale", scale) if not _has_infinity(made) else as_array("scale", made, np.float64)
     if found.shape != (query.n,):
         raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {found.shape}")
     if np.isnan(found).any():
         raise Refused(f"scale must hold numbers above 0, found NaN at position {np.flatnonzero(np.isnan(found))[0]}")
-    distinct, which = np.unique(found, return_inverse=True)
-    return tuple(_scale(value) for value in distinct.tolist()), which.astype(np.int32)
+    distinct, places = np.unique(found, return_inverse=True)
+    return tuple(_scale(value) for value in distinct.tolist()), places.astype(np.int32)
 
 
 def _exact_scales(query: Query, scale: npt.NDArray[np.object_]) -> Weights:

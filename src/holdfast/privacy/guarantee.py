@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from holdfast.arguments import Number, Refused, one_of, probability, shown, whole
+from holdfast.arguments import Number, Refused, listed, one_of, probability, shown, whole
 from holdfast.privacy.losses.conversion import ORDERS, rho_to_delta, rho_to_epsilon
 from holdfast.privacy.losses.gaussian import gaussian_delta, gaussian_epsilon, not_negative
 from holdfast.privacy.losses.integer_gaussian import (
@@ -56,12 +56,10 @@ def _number(name: str, value: Any, infinite: bool = False) -> float:
 
 
 def _sentences(name: str, values: Any) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise Refused(f"{name} must be a sequence of sentences, found {type(values).__name__}")
-    result = tuple(values)
+    result = tuple(listed(name, values, "a sequence of sentences"))
     for value in result:
         if not isinstance(value, str) or not value.strip():
-            raise Refused(f"{name} must hold sentences, found {shown(value)}")
+            raise Refused(f"{name} must hold sentences, found an entry of type {type(value).__name__}")
     # Repetition tells the reader nothing new.
     return tuple(dict.fromkeys(result))
 

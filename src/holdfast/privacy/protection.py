@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import LARGEST
+from holdfast.arguments import LARGEST, Refused, listed
 from holdfast.arrays import Bools
 from holdfast.constraints import System
 from holdfast.constraints.system.null_space import TreeShape
@@ -29,6 +29,7 @@ from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.co_changes.by_column import CoChanges, Column, records_together
 from holdfast.queries.neighbours import ADD_REMOVE
 
+COLUMNS = "a sequence of Column values"
 #: Outputs of a query without columns of its own that take their role.
 MOST_OUTPUTS = 64
 
@@ -116,6 +117,7 @@ class Protection:
 
     def outside(self, neighbours: Neighbours) -> tuple[str, ...]:
         """The columns of which some values need more records than a statement about these neighbours covers."""
+        neighbours = Neighbours.of(neighbours)
         times = 2 if self.kind == ADD_REMOVE and not neighbours.adds else 1
         covered = neighbours.records * times
         return tuple(row.column for row in self.rows if row.records is not None and row.records * self.kept > covered)
@@ -139,7 +141,10 @@ def protection(
 
     Bounds other than zeros are left out of the count of records: where they bind, more records may be needed.
     """
-    needed = together_of(query, system, kind, columns)
+    named = tuple(listed("columns", columns, COLUMNS))
+    if not all(isinstance(each, Column) for each in named):
+        raise Refused(f"columns must be {COLUMNS}")
+    needed = together_of(query, system, kind, named)
     counts = {each.records for each in needed if each.records is not None}
     statements = {k: about(k) for k in sorted(counts)}
     return Protection(kind, tuple(Protected(each, statements.get(each.records or 0)) for each in needed))

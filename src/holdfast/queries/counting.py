@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused, one_of
+from holdfast.arguments import LARGEST, Refused, of_type, one_of
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.domains.frame import text_of
@@ -28,6 +28,8 @@ def count_cells(
     if size is None:
         raise Refused("a query that is known by its sensitivities only has no cells to count records in")
     one_of("outside", outside, ("refuse", "drop"))
+    if count is not None:
+        of_type("count", count, str)
     records = _read(frame)
     available = records.collect_schema().names()
     keys = _keys(size, tree, cube, available)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from holdfast.arguments import Refused, shown
+from holdfast.arguments import Refused, of_type, shown
 from holdfast.randomness.stream import KEY_BYTES, Stream
 
 _SMALLEST_SECRET = 16  # bytes: 128 bits are beyond guessing
@@ -60,6 +60,7 @@ class Keys:
     __slots__ = ("_fingerprint", "_secret")
 
     def __init__(self, secret: bytes) -> None:
+        of_type("secret", secret, bytes)
         # Secrets of any length become a key of the hash; the purposes below are kept apart by `person`.
         self._secret = hashlib.blake2b(secret, digest_size=KEY_BYTES, person=b"holdfast.secret").digest()
         self._fingerprint = hashlib.blake2b(b"", key=self._secret, digest_size=16, person=b"holdfast.print").hexdigest()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.special import ndtri
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import Refused, of_type, whole
 from holdfast.system import after_fork_in_child
 
 KEY_BYTES = 32  # AES-256
@@ -75,7 +75,7 @@ class Stream:
     """True for seeded and keyed streams: whoever has the seed or the key can make the words again."""
 
     def __init__(self, key: bytes | None) -> None:
-        if key is not None and len(key) != KEY_BYTES:
+        if key is not None and len(of_type("key", key, bytes)) != KEY_BYTES:
             raise Refused(f"key must be {KEY_BYTES} bytes, or None for one from the system, found {len(key)}")
         self.reproducible = key is not None
         self._start(key, 0)

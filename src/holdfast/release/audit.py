@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import Refused, positive, shown, whole_numbers
+from holdfast.arguments import Refused, of_type, positive, shown, whole_numbers
 from holdfast.arrays import Ints
 from holdfast.auditing import Audit
 from holdfast.auditing import audit as audited
@@ -470,6 +470,7 @@ def audit(
     `source`: first the query or view behind the records, on made-up tables with the definitions of the real ones.
     """
     several = len(job.tables) > 1
+    of_type("source", source, bool)
     effort = positive("seconds", seconds) / (len(job.tables) + several + source)
     made: list[tuple[str, Callable[[], Any]]] = [(t.name, lambda t=t: t.mechanism) for t in job.tables]  # type: ignore[misc]
     if several:

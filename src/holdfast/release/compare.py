@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import Refused, listed, whole
 from holdfast.domains.frame import frame_of
 from holdfast.mechanism.mechanism import DATA_DEPENDENT
 from holdfast.pictures import Picture, bars, card, number, table_of
@@ -20,6 +20,7 @@ from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.load import LoadedRelease
 from holdfast.release.plan import Plan
 
+EXPECTED = "a list of mechanisms, plans or releases"
 #: The seed of comparisons: the same one twice says the same.
 SEED = 5
 
@@ -113,7 +114,7 @@ def compare(
         >>> hf.compare({"plain": plain, "adds up": plain.given(hf.consistent(tree))}).levels
         ('level 0', 'level 1')
     """
-    named = items.items() if isinstance(items, Mapping) else [(None, item) for item in _listed(items)]
+    named = items.items() if isinstance(items, Mapping) else [(None, item) for item in listed("items", items, EXPECTED)]
     count = whole("size", size, at_least=1)
     found: list[Compared] = []
     for name, item in named:
@@ -125,12 +126,6 @@ def compare(
     if not found:
         raise Refused("items must hold at least one mechanism, plan or release, found none")
     return Comparison(tuple(found))
-
-
-def _listed(items: Any) -> list[Any]:
-    if not isinstance(items, Iterable):
-        raise Refused(f"items must be a list of mechanisms, plans or releases, found {type(items).__name__}")
-    return list(items)
 
 
 def _several(item: Any) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from holdfast.arguments import Refused, shown
+from holdfast.arguments import Refused, path_of, shown
 from holdfast.release.ledger.entries import COMMITTED, STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.signing import read_key
@@ -83,7 +83,7 @@ def refuse_early(
     replace those of the spec.
     """
     with saying_nothing_happened():
-        folder = Path(spec.output if output is None else output).absolute()
+        folder = path_of("output", spec.output if output is None else output).absolute()
         if os.path.lexists(folder):
             raise Refused(f"{folder} exists already: name another output folder, or move this one away")
         refuse_inside(folder)

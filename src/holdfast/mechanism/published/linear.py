@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, probability
+from holdfast.arguments import Refused, array, probability
 from holdfast.arrays import Floats
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
@@ -125,6 +125,8 @@ def known_errors(mechanism: Made, *, published: bool) -> tuple[Made | None, Spre
 
 def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:
     """What published values, and the draw that is published beside them if there is one, tell about the truth."""
+    shape = (mechanism.query.n,)
+    values, draw = array("values", values, shape), None if draw is None else array("draw", draw, shape)
     whole = mechanism.base.law.integer and mechanism.base.unit == 1
     low, high = certain(mechanism.held, values, whole=whole)
     linear, spread = known_errors(mechanism, published=draw is not None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, probability, whole
+from holdfast.arguments import Refused, one_of, path_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
 from holdfast.pictures import Picture, chosen_rows, points
@@ -388,7 +388,7 @@ def load(folder: str | Path) -> LoadedRelease:
         >>> hf.load(folder / "out").table().interval(0.95).shape
         (2, 2)
     """
-    place = Path(folder)
+    place = path_of("folder", folder)
     wrong = verify(place).differences
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")

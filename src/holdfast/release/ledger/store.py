@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, path_of
 from holdfast.release.storage.files import locked_folder, network_of
 from holdfast.system import sync_folder
 
@@ -200,7 +200,7 @@ class LedgerFile:
     """The rows of a ledger in a file, which the first row makes."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = path_of("ledger", path).absolute()
         if os.path.isdir(self.path):
             raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
         # No pool: a connection is open only while it is used, and none is shared with a forked process.

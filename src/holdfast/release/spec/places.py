@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 
 #: A key of a mapping or the number of an entry of a list, from the top down.
 Place = tuple[str | int, ...]
@@ -178,6 +179,8 @@ def plain(value: Any, places: Places, place: Place = ()) -> Any:
         return {str(key): plain(each, places, (*place, str(key))) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(each, places, (*place, i)) for i, each in enumerate(value)]
+    if value is not None and not isinstance(value, (str, int, float, date, PurePath)):
+        raise places.error(place, f"a spec holds texts, numbers, lists and mappings, found {shown(value)}")
     return str(value) if isinstance(value, PurePath) else value
 
 

@@ -25,7 +25,9 @@ def wrong(sentence: str, at: Place = (), found: Any = None, allowed: Any = ()) -
 
 
 def shown(value: Any) -> str:
-    """Write a value of the spec for a message, shortened."""
+    """Write a value of the spec for a message, shortened; of a list or mapping only how long it is."""
+    if isinstance(value, (list, tuple, dict)) and value:
+        return f"a {'mapping' if isinstance(value, dict) else 'list'} of length {len(value)}"
     try:
         text = json.dumps(value, default=str, ensure_ascii=False)
     except TypeError:  # a key that is a list

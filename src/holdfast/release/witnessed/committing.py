@@ -7,6 +7,7 @@ ledger before the draw.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -147,7 +148,7 @@ def _commitment_of(charge: Entry) -> str:
 
 def _committed(run: Run, path: Path) -> Committed | None:
     """What was committed to before, if anything was charged for it."""
-    if not path.exists():
+    if not os.path.exists(path):
         return None
     opening, seal = read_opening(path)
     entry = run.ledger.entry(opening.release)
