@@ -54,7 +54,7 @@ CASES = {
     "margin sums beyond 64 bits": (lambda: margins((2,), [()]).answer([2**61, 2**61]), "below 2"),
     "workload answers beyond 64 bits": (lambda: workload([[2**40]]).answer([2**40]), "below 2"),
     "no margins": (lambda: margins((2, 2), []), "keep must list at least one margin"),
-    "axis out of range": (lambda: margins((2, 2), [(2,)]), "keep must be at most 1"),
+    "axis out of range": (lambda: margins((2, 2), [(2,)]), "keep must hold positions between 0 and 1"),
     "axes out of order": (lambda: margins((2, 2), [(1, 0)]), "in table order"),
     "margin twice": (lambda: margins((2, 2), [(1,), (1,)]), "twice"),
     "margins not listed": (lambda: margins((2, 2), 1), "keep must be a list of margins"),

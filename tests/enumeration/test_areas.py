@@ -135,7 +135,7 @@ def test_both_verbs_through_the_public_names():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda tree: hf.counts(tree, by=(2, 2), keep=[(3,)]), "keep must be"),
+        (lambda tree: hf.counts(tree, by=(2, 2), keep=[(3,)]), "keep must hold"),
         (lambda tree: hf.counts(tree, by=(2, 2), keep=[(1, 0)]), "table order"),
         (lambda tree: hf.counts(tree, by=(2, 2), keep={}), "at least one margin"),
         (lambda tree: hf.counts(tree, by=(2, 2), keep={"nowhere": [()]}), "level must be one of"),
