@@ -10,7 +10,8 @@ import holdfast as hf
 from holdfast.exact import cheapest_rational as least_cost
 from holdfast.given import Problem
 from holdfast.given.exact import boxes, rejection
-from holdfast.given.near import chains, lines, two_way, walk
+from holdfast.given.near import coupled_chains as chains
+from holdfast.given.near import lines, two_way, walk
 from holdfast.given.near.two_way import log_least_share, missing_share
 from holdfast.given.problem import last_tries
 from listed_noise import listed

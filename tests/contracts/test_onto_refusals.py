@@ -11,7 +11,7 @@ from holdfast import onto
 from holdfast.constraints.possible.contradiction import smallest_conflict, smallest_whole_conflict
 from holdfast.onto.grid.closing import answered, approved
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.solvers import whole
+from holdfast.onto.solvers import whole_numbers as whole
 
 CUBE = (3, 4)
 MARGINS = hf.invariant(hf.exact_margins(CUBE, [(0,), (1,)]))

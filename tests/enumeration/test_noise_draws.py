@@ -14,8 +14,8 @@ import pytest
 from flint import arb
 
 from holdfast.noise.draws.comparison import Comparison
+from holdfast.noise.draws.gaussian_draws import RejectionSampler, coin, gaussian_sampler
 from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
-from holdfast.noise.draws.rejection import RejectionSampler, coin, gaussian_sampler
 from holdfast.noise.draws.theta import GaussianTails
 from holdfast.noise.draws.zigzag import Zigzag
 from holdfast.noise.precision import ball, working_precision

@@ -6,7 +6,7 @@ import pytest
 import holdfast as hf
 import programs
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.solvers import whole
+from holdfast.onto.solvers import whole_numbers as whole
 from holdfast.onto.solvers.pieces import Centre
 from holdfast.onto.solvers.reals import proposed
 

@@ -6,12 +6,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import LARGEST
-from holdfast.auditing.claims import FalseAlarms
+from holdfast.auditing.tested_claims import FalseAlarms
 from holdfast.constraints.system.rows import TOLERANCE
 from holdfast.given import Problem
 from holdfast.given.exact import rejection
 from holdfast.given.exact.normal import lattice
-from holdfast.given.near import chains, lines, two_way, walk
+from holdfast.given.near import coupled_chains as chains
+from holdfast.given.near import lines, two_way, walk
 from holdfast.given.problem import LARGEST_TAU, LEAST_TAU, PRICE, TAU, needed_tau
 from holdfast.noise import convergence
 from holdfast.noise.draws.lattice_form import LEAST_ACCEPTANCE

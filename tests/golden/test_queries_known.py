@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_array
 
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, counts, histogram, margins, query, shared_moves, workload
-from holdfast.queries.weights import float_up, sqrt_up
+from holdfast.queries.exact_weights import float_up, sqrt_up
 
 #: 1 city, 6 boroughs, 263 zones: the tree of THEORY H1.
 ZONES = np.repeat(np.arange(1, 7), [43, 61, 1, 69, 69, 20])

@@ -14,7 +14,7 @@ from holdfast.queries.areas import area_margins
 from holdfast.queries.areas.area_classes import area_signatures
 from holdfast.queries.areas.rules import NO_LIMIT, Rules
 from holdfast.queries.co_changes.moves import signatures_of, touched_by_one, touched_by_pairs
-from holdfast.queries.weights import Weights
+from holdfast.queries.exact_weights import Weights
 
 
 def rows_of(query, outputs):

@@ -18,7 +18,7 @@ from holdfast.constraints import NullSpace, consistent, equals, exact_margins, e
 from holdfast.constraints.system.null_space import determined_sums
 from holdfast.domains import Hierarchy
 from holdfast.exact.elimination import eliminate, peels
-from holdfast.exact.lattice import lattice_basis, path_basis
+from holdfast.exact.lattice_bases import lattice_basis, path_basis
 
 REPEATABLE = settings(deadline=None, max_examples=60, derandomize=True)
 

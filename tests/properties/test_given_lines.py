@@ -9,7 +9,7 @@ from scipy import integrate, stats
 import holdfast as hf
 from holdfast.arrays import Shared
 from holdfast.given import Problem
-from holdfast.given.near import chains as near_chains
+from holdfast.given.near import coupled_chains as near_chains
 from holdfast.given.near import line_steps, lines
 from holdfast.given.near.lines import Polytope
 from holdfast.noise.convergence import advanced, meeting_times

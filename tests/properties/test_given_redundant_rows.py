@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.constraints.system.blocks import independent_outputs, split_system
+from holdfast.constraints.system.independent_blocks import independent_outputs, split_system
 
 #: The third row is the sum of the two others, which have no output in common.
 TWO_SUMS, THEIR_SUM = [[1, 1, 0, 0], [0, 0, 1, -1]], [1, 1, 1, -1]

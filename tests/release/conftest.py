@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.mechanism.published import linear
+from holdfast.mechanism.published import linear_estimates as linear
 from holdfast.noise import spread
 from holdfast.onto.ways import areas
 from holdfast.release.job import errors, sizes

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Fault
-from holdfast.mechanism.published.linear import sum_intervals
+from holdfast.mechanism.published.linear_estimates import sum_intervals
 from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job

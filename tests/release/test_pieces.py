@@ -9,7 +9,7 @@ import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.compiler import together
 from holdfast.mechanism.checking import last_look
-from holdfast.mechanism.moving import moved
+from holdfast.mechanism.onto_moves import moved
 from holdfast.randomness import Keys
 from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces import tasks

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from holdfast.constraints import at_least, between, equals
-from holdfast.mechanism.making import laplace
+from holdfast.mechanism.base_mechanisms import laplace
 from holdfast.queries import histogram
 from holdfast.release.certificate.certificate import seal_of
 from holdfast.release.certificate.verify import verify

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from holdfast import progress
 from holdfast.cli.command import app
-from holdfast.mechanism import moving
+from holdfast.mechanism import onto_moves as moving
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release import run
 from jobs import ZONES, cube, tree

@@ -19,7 +19,7 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.domains.frame import text_of
+from holdfast.domains.data_frames import text_of
 from holdfast.release.job import errors
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate

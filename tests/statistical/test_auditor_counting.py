@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.auditing.claims import Claim, FalseAlarms, largest_probability, least_probability
 from holdfast.auditing.gallery import claim
 from holdfast.auditing.sampling import Event, Score, best_event, lowest_bit, proved
+from holdfast.auditing.tested_claims import Claim, FalseAlarms, largest_probability, least_probability
 
 
 @pytest.mark.parametrize("size", [10, 500, 40_000])

@@ -6,7 +6,7 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast.mechanism.published.error_bars import certain
-from holdfast.mechanism.published.linear import linear_part
+from holdfast.mechanism.published.linear_estimates import linear_part
 from holdfast.noise.spread import bounded_quantiles
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2, 2])

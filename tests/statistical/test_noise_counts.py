@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
+from holdfast.noise.draws.gaussian_draws import gaussian_sampler
 from holdfast.noise.draws.geometric import laplace_sampler
-from holdfast.noise.draws.rejection import gaussian_sampler
 from holdfast.randomness import seeded
 
 ALARM = 1e-6

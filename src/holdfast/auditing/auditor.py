@@ -13,17 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Number, Refused, positive, whole
-from holdfast.auditing.claims import (
-    EXACT,
-    FALSE_ALARM,
-    NOT_REFUTED,
-    VIOLATED,
-    Claim,
-    Evidence,
-    FalseAlarms,
-    known_evidence,
-    listed_evidence,
-)
 from holdfast.auditing.listing import listed
 from holdfast.auditing.pairs import (
     FEWEST_PAIRS,
@@ -36,6 +25,17 @@ from holdfast.auditing.pairs import (
     searched_pairs,
 )
 from holdfast.auditing.sampling import Clock, View, on_pair, sampled_evidence
+from holdfast.auditing.tested_claims import (
+    EXACT,
+    FALSE_ALARM,
+    NOT_REFUTED,
+    VIOLATED,
+    Claim,
+    Evidence,
+    FalseAlarms,
+    known_evidence,
+    listed_evidence,
+)
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.additive import REAL_ARITHMETIC

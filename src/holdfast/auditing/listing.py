@@ -21,7 +21,7 @@ from holdfast.arrays import Floats, Ints
 from holdfast.auditing.pairs import Pair
 from holdfast.constraints import System
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.moving import moved
+from holdfast.mechanism.onto_moves import moved
 from holdfast.noise import Independent
 
 #: Outputs that are listed at most; and where each must be moved.

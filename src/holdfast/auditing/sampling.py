@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import Floats
-from holdfast.auditing.claims import (
+from holdfast.auditing.pairs import Pair, Subject, Values
+from holdfast.auditing.tested_claims import (
     SAMPLED,
     Claim,
     Evidence,
@@ -21,7 +22,6 @@ from holdfast.auditing.claims import (
     least_probability,
     rough_limits,
 )
-from holdfast.auditing.pairs import Pair, Subject, Values
 from holdfast.constraints import NullSpace
 from holdfast.randomness import Stream
 

@@ -1,7 +1,6 @@
 """The two views on finite worlds in exact fractions, and the enumeration oracle of the tests."""
 
 from holdfast.beliefs.change import belief, condition, image, kl, mixture, push, total_variation
-from holdfast.beliefs.grid import Grid
 from holdfast.beliefs.limits import credible, credible_mechanism, leakage_loss, leaked, leaked_onto, screened
 from holdfast.beliefs.oracle import (
     Law,
@@ -16,6 +15,7 @@ from holdfast.beliefs.oracle import (
     window_for,
     worst,
 )
+from holdfast.beliefs.output_windows import Grid
 
 __all__ = [
     "Grid",

@@ -12,11 +12,11 @@ from holdfast.constraints.structural import (
     nonnegative,
     ordered,
 )
+from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes, exact_margins, exact_nodes
 from holdfast.constraints.system.null_space import NullSpace, TreeShape
 from holdfast.constraints.system.parts import Bounds, Part
 from holdfast.constraints.system.rows import Names, Rows
-from holdfast.constraints.system.system import System
 
 __all__ = [
     "Bounds",

@@ -9,10 +9,10 @@ from itertools import combinations
 from holdfast.arguments import MOST_POSITIONS, Refused, whole
 from holdfast.constraints.possible.contradiction import common_size, refuse_contradiction
 from holdfast.constraints.possible.feasibility import conflict, whole_point
+from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Part
-from holdfast.constraints.system.system import System
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from holdfast.arrays import Ints
 from holdfast.constraints.constraint import Constraint
 from holdfast.constraints.possible import propagation
 from holdfast.constraints.structural import invariant
+from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.constraints.system.rows import products
-from holdfast.constraints.system.system import System
 from holdfast.exact.rationals import read_vector, tidy
 
 #: Sums of figures times coefficients stay below this, so that 64 bits hold everything.

@@ -14,7 +14,7 @@ from holdfast.arguments import LARGEST, Number, Refused, positive
 from holdfast.arrays import Bools, Ints
 from holdfast.constraints import Constraint
 from holdfast.disclosure import closed_forms
-from holdfast.disclosure import programs as pinned_programs
+from holdfast.disclosure import interval_programs as pinned_programs
 from holdfast.disclosure.figures import CellRows, Known, carried, cell_rows, read_known
 from holdfast.domains import Hierarchy
 from holdfast.exact.rationals import tidy

@@ -15,7 +15,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Frame, Refused, array, reals, shown, whole_numbers
 from holdfast.arrays import Ints, only_read
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
-from holdfast.domains.frame import nodes_of_frame
+from holdfast.domains.data_frames import nodes_of_frame
 from holdfast.pictures import card, table_of
 
 

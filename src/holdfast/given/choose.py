@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.arrays import Array, Ints
-from holdfast.constraints.system.blocks import independent_outputs, split_system
+from holdfast.constraints.system.independent_blocks import independent_outputs, split_system
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.evidence import Evidence
 from holdfast.given import union

@@ -13,7 +13,7 @@ from scipy import sparse
 from holdfast.constraints import System
 from holdfast.evidence import Evidence
 from holdfast.given.prices.lines import least_price
-from holdfast.given.prices.orders import order_price
+from holdfast.given.prices.order_prices import order_price
 from holdfast.given.prices.trees import tree_price
 from holdfast.given.prices.unions import union_price
 from holdfast.given.problem import PRICE, TAU, distance_of, needed_tau

@@ -1,8 +1,8 @@
 """Mechanisms: a query, noise, the two verbs, and what they promise and release."""
 
+from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.composed import compose
 from holdfast.mechanism.extended import extend
-from holdfast.mechanism.making import gaussian, laplace
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture, mixture
 from holdfast.mechanism.named_subspace import within

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from holdfast.arguments import Refused, one_of, positive, probability
 from holdfast.given import TOO_FAR
-from holdfast.mechanism.source import Source
+from holdfast.mechanism.noise_source import Source
 from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.privacy.factor import factor_meeting

@@ -19,7 +19,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Number, Refused, listed
 from holdfast.constraints import System
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice import rational_basis
+from holdfast.exact.lattice_bases import rational_basis
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture
 from holdfast.mechanism.projected import Projected
@@ -28,7 +28,7 @@ from holdfast.privacy import compose as compose_statements
 from holdfast.privacy.composition import DIFFERENT_FIGURES, THESE_RECORDS_ONLY
 from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published, same_for
 from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
-from holdfast.queries.weights import Weights
+from holdfast.queries.exact_weights import Weights
 
 SomeMechanism = Mechanism | Mixture | Projected
 MECHANISMS = (Mechanism, Mixture, Projected)

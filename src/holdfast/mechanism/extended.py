@@ -14,11 +14,11 @@ import numpy.typing as npt
 from holdfast.arguments import Number, Refused, one_of, positive, probability, rational, reals, shown
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
+from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.checking import a_query, equalities
-from holdfast.mechanism.making import gaussian, laplace
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.moving import above_zero
-from holdfast.mechanism.source import of_neighbours
+from holdfast.mechanism.noise_source import of_neighbours
+from holdfast.mechanism.onto_moves import above_zero
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
 from holdfast.privacy import (

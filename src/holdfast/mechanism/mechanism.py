@@ -18,13 +18,14 @@ from holdfast import onto as update
 from holdfast.arguments import Amount, Refused, one_of, positive
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
-from holdfast.mechanism import calibrating, checking, moving
-from holdfast.mechanism.moving import Move
+from holdfast.mechanism import calibrating, checking
+from holdfast.mechanism import onto_moves as moving
+from holdfast.mechanism.noise_source import UNMEASURED, Conditioned, Source, of_neighbours, refuse_second_law
+from holdfast.mechanism.onto_moves import Move
 from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.mechanism.published.linear import error_bars, input_is_free, linear_part
+from holdfast.mechanism.published.linear_estimates import error_bars, input_is_free, linear_part
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours, refuse_second_law
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import assumptions

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, probability, reals, whole
-from holdfast.domains.frame import frame_of
+from holdfast.domains.data_frames import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.synthetic import cells_of, named_cells

@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.arguments import LARGEST, Number, Refused, path_of
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.constraints import nonnegative
-from holdfast.domains.frame import frame_of
+from holdfast.domains.data_frames import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mending import telling

@@ -18,7 +18,7 @@ from holdfast.constraints.possible.contradiction import refuse_whole_contradicti
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.disclosure.figures import CellRows
-from holdfast.disclosure.programs import ranges as program_ranges
+from holdfast.disclosure.interval_programs import ranges as program_ranges
 from holdfast.domains import Hierarchy
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_downwards, bound_upwards

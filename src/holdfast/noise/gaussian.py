@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri_exp
 from holdfast.arguments import probability, reals, whole, whole_numbers
 from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.decisions import integer_scale, real_scale
-from holdfast.noise.draws.rejection import gaussian_sampler
+from holdfast.noise.draws.gaussian_draws import gaussian_sampler
 from holdfast.noise.draws.theta import GaussianTails, total, variance
 from holdfast.noise.draws.zigzag import cdf, quantile
 from holdfast.noise.precision import ball, nearest_double

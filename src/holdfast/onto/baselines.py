@@ -20,7 +20,7 @@ from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.areas.steps import BELOW, OWN
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.onto.ways import areas, projection
 from holdfast.trees.nearest.levelwise import Levelwise

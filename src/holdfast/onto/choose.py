@@ -14,11 +14,11 @@ import numpy as np
 from holdfast.arguments import NoWay, one_of
 from holdfast.arrays import kept
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
-from holdfast.constraints.system.blocks import independent_outputs
+from holdfast.constraints.system.independent_blocks import independent_outputs
 from holdfast.onto import union
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.grid.grid import refuse_too_large
-from holdfast.onto.plan import Plan, Share, Way
+from holdfast.onto.independent_shares import Plan, Share, Way
 from holdfast.onto.problem import Problem
 from holdfast.onto.union import UnionPlan
 from holdfast.onto.ways import areas, boxes, hierarchy, linked, network, one_sum, orders, program, projection

@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner, Words
 from holdfast.constraints import Names, NullSpace, Rows, System
-from holdfast.constraints.system.blocks import split_rows, split_system
+from holdfast.constraints.system.independent_blocks import split_rows, split_system
 from holdfast.constraints.system.sound_rows import SoundRows
 from holdfast.noise import Independent
 from holdfast.randomness import seeded

@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.arrays import Array, Floats
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.plan import Way
+from holdfast.onto.independent_shares import Way
 from holdfast.onto.problem import Problem, Ties
 
 #: The name by which a user asks for it.

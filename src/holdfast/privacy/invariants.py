@@ -24,7 +24,7 @@ from holdfast.constraints.system.enclosed import Enclosed
 from holdfast.constraints.system.exact_figures import NUMBERED
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice import rational_basis
+from holdfast.exact.lattice_bases import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee

@@ -19,8 +19,8 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
 from holdfast.queries import Query
 from holdfast.queries.columns import Columns, equal_columns, widest_row
+from holdfast.queries.exact_weights import float_up, sqrt_up
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import float_up, sqrt_up
 
 #: Sums of n numbers are computed within n times this part.
 STEP = 2.0**-52

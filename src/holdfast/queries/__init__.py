@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from holdfast.queries.areas.linked import linked
     from holdfast.queries.bounded import query
     from holdfast.queries.co_changes.moves import Moves, shared_moves
+    from holdfast.queries.exact_weights import Bound
     from holdfast.queries.identity import histogram
     from holdfast.queries.linear_query import Query
     from holdfast.queries.margin_counts import margins
     from holdfast.queries.matrix_workload import workload
-    from holdfast.queries.weights import Bound
 
 # Guarantees speak of neighbours, and load nothing else of this room.
 __getattr__ = on_demand(
@@ -28,7 +28,7 @@ __getattr__ = on_demand(
         "margin_counts": ("margins",),
         "matrix_workload": ("workload",),
         "co_changes.moves": ("Moves", "shared_moves"),
-        "weights": ("Bound",),
+        "exact_weights": ("Bound",),
     },
 )
 

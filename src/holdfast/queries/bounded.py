@@ -14,10 +14,10 @@ from scipy.sparse import csr_array
 from holdfast.arguments import Number, Refused, positive, shown, whole
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.queries.columns import Columns
+from holdfast.queries.exact_weights import Bound, Weights, sqrt_up
 from holdfast.queries.kinds import Kind
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours, Relation
-from holdfast.queries.weights import Bound, Weights, sqrt_up
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,8 +13,8 @@ from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Ints
+from holdfast.queries.exact_weights import NOTHING, Bound, Weights, greatest
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import NOTHING, Bound, Weights, greatest
 
 Columns = csc_array[Any]
 

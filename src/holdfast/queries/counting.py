@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.arguments import LARGEST, Refused, of_type, one_of
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.domains.frame import text_of
+from holdfast.domains.data_frames import text_of
 
 #: The column that says in which of several categories of a node a record is, by number.
 CATEGORY = "category"

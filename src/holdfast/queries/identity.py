@@ -16,10 +16,10 @@ from holdfast.arguments import Refused, whole
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
+from holdfast.queries.exact_weights import NOTHING, Bound, Weights
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import NOTHING, Bound, Weights
 
 #: Cells of the largest table that is answered cell by cell: its arrays still fit an ordinary computer.
 MOST_ASKED = 2**31

@@ -28,9 +28,9 @@ from holdfast.queries.columns import (
     widest_row,
 )
 from holdfast.queries.counting import count_cells
+from holdfast.queries.exact_weights import Bound, Weights, float_up, groups_of, sqrt_up
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
 from holdfast.queries.neighbours import Neighbours, Relation
-from holdfast.queries.weights import Bound, Weights, float_up, groups_of, sqrt_up
 
 # Values this close to a step of the grid, in steps, are meant to be on it.
 _OFF_GRID = 1e-6

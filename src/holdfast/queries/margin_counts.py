@@ -19,11 +19,11 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
+from holdfast.queries.exact_weights import Bound, Weights
 from holdfast.queries.identity import MOST_ASKED, CellCounts
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import Bound, Weights
 
 
 def told_sets(table: Cube, axes: Iterable[int]) -> list[tuple[int, ...]]:

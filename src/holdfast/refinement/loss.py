@@ -22,7 +22,7 @@ from holdfast.exact.cheapest_rational import Cheapest, cheapest, cheapest_whole,
 from holdfast.exact.rational_matrices import as_fraction, dense, left_null_space, made, read_entry, read_matrix
 from holdfast.exact.rationals import numeric
 from holdfast.privacy.rounding import outward
-from holdfast.refinement.linear import LinearRefinement
+from holdfast.refinement.linear_refinement import LinearRefinement
 
 
 class Loss(float):

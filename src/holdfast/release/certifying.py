@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from holdfast.mechanism.correlated.residuals import OnResiduals
+from holdfast.mechanism.correlated.residual_noise import OnResiduals
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.certificate.certificate import (

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, listed, whole
-from holdfast.domains.frame import frame_of
+from holdfast.domains.data_frames import frame_of
 from holdfast.mechanism.mechanism import DATA_DEPENDENT
 from holdfast.pictures import Picture, bars, card, number, table_of
 from holdfast.privacy import Guarantee

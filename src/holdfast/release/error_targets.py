@@ -19,7 +19,7 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, kept
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.source import Plain
+from holdfast.mechanism.noise_source import Plain
 from holdfast.pictures import number
 from holdfast.release.job.errors import TABLES, Errors
 from holdfast.release.job.job import Job

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from holdfast.arrays import Floats, Ints
 from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.mechanism.published.linear import measured_deviations, sum_intervals
+from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_intervals
 from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.mechanism.release import Release
 from holdfast.noise.spread import MISSED

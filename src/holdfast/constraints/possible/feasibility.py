@@ -21,12 +21,12 @@ from scipy import sparse
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints.possible.propagation import crossing_in_areas, crossing_on_tree, crossing_parts, written_later
+from holdfast.constraints.system.constraint_system import inequality_rows, part_bounds, solvable
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import Names, Rows, missed_whole
-from holdfast.constraints.system.system import inequality_rows, part_bounds, solvable
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.inside import whole_in
-from holdfast.exact.lattice import rational_basis
+from holdfast.exact.lattice_bases import rational_basis
 from holdfast.exact.nearest_rational import MOST_OUTPUTS, MOST_ROWS, ExactRows, Impossible, nearest_or_proof
 from holdfast.exact.rationals import ExactVector
 from holdfast.exact.solver import OPTIMAL, linear_program

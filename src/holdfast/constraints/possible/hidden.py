@@ -23,11 +23,11 @@ from holdfast.arrays import Bools, Ints
 from holdfast.constraints.possible.feasibility import Model, Small, whole_point_of
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.possible.tight_rows import tight_rows
+from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import FOLLOWS, Part
 from holdfast.constraints.system.rows import Names, Rows, divided, stacked
-from holdfast.constraints.system.system import System
 from holdfast.exact.inside import Inside
 from holdfast.exact.rationals import ExactVector, compact
 from holdfast.exact.solver import linear_program, solved

@@ -21,7 +21,7 @@ from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.hierarchy import Hierarchy
 from holdfast.domains.intervals import output_parents
 from holdfast.exact.elimination import Elimination, eliminate, peels
-from holdfast.exact.lattice import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
+from holdfast.exact.lattice_bases import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
 
 #: Columns handled at a time where a dense copy is needed.
 _BLOCK = 256

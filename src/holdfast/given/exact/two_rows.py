@@ -17,7 +17,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Ints, kept
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice import rational_basis
+from holdfast.exact.lattice_bases import rational_basis
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.independent import LAWS, Independent
 from holdfast.noise.spread import Spread, simulated_spread

@@ -22,10 +22,10 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints, Words
 from holdfast.evidence import Evidence
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice import rational_basis
+from holdfast.exact.lattice_bases import rational_basis
 from holdfast.exact.solver import OPTIMAL, linear_program, solved
-from holdfast.given.near import chains
-from holdfast.given.near.chains import Run, measured_steps
+from holdfast.given.near import coupled_chains as chains
+from holdfast.given.near.coupled_chains import Run, measured_steps
 from holdfast.given.near.line_steps import Lines, advance, advance_coupled
 from holdfast.given.problem import LEAST_TAU, Problem, Truth
 from holdfast.noise.spread import Spread

@@ -20,7 +20,7 @@ from scipy import sparse, special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints, Shared, kept
-from holdfast.constraints.system.system import System
+from holdfast.constraints.system.constraint_system import System
 from holdfast.evidence import Evidence
 from holdfast.given.near.rows_in_turn import TAIL, Table, Windows, accepted, largest, prepared
 from holdfast.given.problem import Problem, Truth

@@ -20,8 +20,8 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.evidence import Evidence
 from holdfast.exact.solver import linear_program, solved
-from holdfast.given.near import chains
-from holdfast.given.near.chains import SEED, Run, measured_steps
+from holdfast.given.near import coupled_chains as chains
+from holdfast.given.near.coupled_chains import SEED, Run, measured_steps
 from holdfast.given.near.two_way import crossed_table
 from holdfast.given.near.walk_steps import CUT, FAR, Moves, walk, walk_coupled
 from holdfast.given.problem import Problem, Truth

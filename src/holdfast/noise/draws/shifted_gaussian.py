@@ -7,7 +7,7 @@ x = (|y| − s·f − σ²/t)²/2σ² + (|f| − s·f)/t ≥ 0, since e^{−|y|/
 For σ < 1, t is 1, and the least x that a whole y has is subtracted, that of the |y| = 0 or 1 nearest to |f| + σ².
 
 The mass θ(c) = Σ_z e^{−(z−c)²/2σ²} is largest at whole c (docs/theory/lattice-gaussian.md). Doubles decide what their
-error bounds allow, within 2^−40 of e^{−x} for x < 44 as in rejection.py (t is a power of two above σ, so that the
+error bounds allow, within 2^−40 of e^{−x} for x < 44 as in gaussian_draws.py (t is a power of two above σ, so that the
 second part of x is exact); balls and more random digits decide the rest.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 from flint import arb, ctx
 
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.noise.draws.gaussian_draws import COIN_BITS, _exponentials, coin
 from holdfast.noise.draws.geometric import laplace_sampler
-from holdfast.noise.draws.rejection import COIN_BITS, _exponentials, coin
 from holdfast.noise.draws.theta import total
 from holdfast.noise.precision import ball, double, working_precision
 from holdfast.randomness import Stream

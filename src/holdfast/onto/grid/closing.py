@@ -13,7 +13,7 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Image, Problem, Ties, simulated_errors
 
 #: A study moves so many tables one by one: errors are not simulated for larger ones.

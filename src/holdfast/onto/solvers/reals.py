@@ -14,12 +14,12 @@ from holdfast.arrays import Ints
 from holdfast.exact.inside import Inside
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.rational_steps import exact_rows, nearest_branched, real_optimum, rounded_inwards
 from holdfast.onto.solvers import newton
 from holdfast.onto.solvers.finish import finish
 from holdfast.onto.solvers.solvers import Proposal, inner_point, least_absolute, least_squares
-from holdfast.onto.solvers.whole import anywhere
+from holdfast.onto.solvers.whole_numbers import anywhere
 
 #: A gap above this share of the objective is looked at again in rationals, where the problem is small.
 LOOSE = 1e-7

@@ -16,7 +16,7 @@ from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.areas.linked_sharing import LinkedEstimate, LinkedSteps
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import Problem, Ties
 
 #: Outputs up to which a program looks for the nearest table.

@@ -14,8 +14,8 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows, simulated
 from holdfast.onto.grid.grid import Task, shape_of
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.network_flows import arcs_of
-from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.finish import cheapest_on_network, finish_network
 from holdfast.onto.solvers.reals import proposed

@@ -20,7 +20,7 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows, simulated
 from holdfast.onto.grid.grid import FAR, Task, shape_of
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.trees.shape.ties import tie_hash
 

@@ -14,10 +14,10 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.grid.closing import UNSOLVED, answered, simulated, stacked
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.reals import nearest_real, proposed
-from holdfast.onto.solvers.whole import nearest_whole
+from holdfast.onto.solvers.whole_numbers import nearest_whole
 from holdfast.onto.ways import projection
 
 

@@ -22,11 +22,11 @@ from holdfast.queries.areas.area_places import AreaPlaces
 from holdfast.queries.areas.rules import Rules
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES, TreeCounts, meeting_paths
 from holdfast.queries.columns import Columns
+from holdfast.queries.exact_weights import Bound, Weights
 from holdfast.queries.identity import MOST_ASKED
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import Bound, Weights
 
 #: Outputs up to which the equalities between margins in areas are written out as rows.
 MOST_WRITTEN = 200_000

@@ -21,9 +21,9 @@ from holdfast.queries.areas.bundles import Rows, largest, largest_households, le
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.bounded import UnlistedQuery
 from holdfast.queries.counting import count_cells
+from holdfast.queries.exact_weights import Bound, Weights
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import Bound, Weights
 
 #: Weights of ties stay below this in size: sums over the rows of a household are then whole numbers of 64 bits.
 MOST_WEIGHT = 1 << 31

@@ -18,11 +18,11 @@ from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.domains.hierarchy import sums_of_children
 from holdfast.queries.columns import Columns
+from holdfast.queries.exact_weights import Bound, Weights
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
 from holdfast.queries.margin_counts import margins
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import Bound, Weights
 
 Numbers = Array
 

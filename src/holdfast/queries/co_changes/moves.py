@@ -26,10 +26,10 @@ from holdfast.queries.co_changes.cube import smallest_free_sets
 from holdfast.queries.co_changes.multisets import joint_moves
 from holdfast.queries.co_changes.signatures import Signatures, independent, opposite, signatures
 from holdfast.queries.columns import Columns, distinct_only, largest_column, row_extremes
+from holdfast.queries.exact_weights import NOTHING, Bound, Weights, greatest, groups_of, sqrt_up
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
 from holdfast.queries.linear_query import Query, as_classes
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
-from holdfast.queries.weights import NOTHING, Bound, Weights, greatest, groups_of, sqrt_up
 
 #: The most replacements that are searched by matching sums of signatures.
 MOST_REPLACEMENTS = 4

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, path_of, probability, whole
 from holdfast.arrays import Floats
-from holdfast.domains.frame import frame_of
+from holdfast.domains.data_frames import frame_of
 from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
@@ -152,7 +152,7 @@ class LoadedTable:
         """
         probability("confidence", confidence)
         if confidence != self.certificate.interval.confidence:
-            from holdfast.mechanism.published.linear import sum_intervals
+            from holdfast.mechanism.published.linear_estimates import sum_intervals
 
             own = self.error_bars.interval(confidence)
             more = sum_intervals(self.error_bars, self.sums, confidence)

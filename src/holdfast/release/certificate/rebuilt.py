@@ -17,9 +17,9 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import Constraint
 from holdfast.domains import Cube, Hierarchy
-from holdfast.mechanism.correlated.residuals import OnResiduals
+from holdfast.mechanism.correlated.residual_noise import OnResiduals
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.source import Plain
+from holdfast.mechanism.noise_source import Plain
 from holdfast.noise import Independent
 from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.published.linear import possible as can_have_error_bars
+from holdfast.mechanism.published.linear_estimates import possible as can_have_error_bars
 from holdfast.privacy import Guarantee
 from holdfast.queries.co_changes.by_column import CoChanges
 from holdfast.release.facts.table import ComparedMethod

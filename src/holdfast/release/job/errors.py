@@ -15,7 +15,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
-from holdfast.mechanism.source import Plain
+from holdfast.mechanism.noise_source import Plain
 from holdfast.randomness import seeded
 from holdfast.release.job.methods import Problem, made
 from holdfast.release.table.exactly import Derived

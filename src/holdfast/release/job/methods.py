@@ -11,8 +11,8 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.constraints import Constraint
+from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.extended import extend
-from holdfast.mechanism.making import gaussian, laplace
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query

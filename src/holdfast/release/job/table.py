@@ -13,8 +13,8 @@ import numpy as np
 
 from holdfast.arrays import Ints, Owner
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.published.linear import measured_deviations
-from holdfast.mechanism.source import RESIDUALS
+from holdfast.mechanism.noise_source import RESIDUALS
+from holdfast.mechanism.published.linear_estimates import measured_deviations
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
 from holdfast.release.facts.table import ComparedMethod, Level, Noise, Unprotected

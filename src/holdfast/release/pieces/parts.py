@@ -22,7 +22,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.compiler import together
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
-from holdfast.mechanism.published.linear import measured_deviations, sum_reach
+from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_reach
 from holdfast.release.facts.table import CONFIDENCE
 from holdfast.release.job.table import Table
 from holdfast.release.pieces.pieces import Pieces

@@ -13,8 +13,8 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.published.linear import input_is_free, known_errors
-from holdfast.mechanism.source import Conditioned, Plain
+from holdfast.mechanism.noise_source import Conditioned, Plain
+from holdfast.mechanism.published.linear_estimates import input_is_free, known_errors
 from holdfast.noise.spread import Spread
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.ways import hierarchy

@@ -18,7 +18,7 @@ import duckdb
 import sqlalchemy as sql
 from sqlalchemy import exc
 
-from holdfast.domains.frame import text_of
+from holdfast.domains.data_frames import text_of
 from holdfast.release.records.sources import MOST_RECORDS, Asked, Place, Rows, Source, fetched, unused
 from holdfast.release.spec.origin import Origin, origin, refusal
 from holdfast.release.spec.rowwise import (

@@ -21,7 +21,7 @@ import narwhals as nw
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.domains.frame import text_of
+from holdfast.domains.data_frames import text_of
 from holdfast.release.records.databases import PIECE, opened_sqlite, origin_in_duckdb
 from holdfast.release.records.sources import Asked, Place, Rows, Source, fetched, held, unused
 from holdfast.release.spec.origin import LAZY, Origin, of_rows

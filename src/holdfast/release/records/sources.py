@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.domains.frame import text_of
+from holdfast.domains.data_frames import text_of
 from holdfast.release.spec.origin import RECORDS, Origin
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec

@@ -22,7 +22,7 @@ from holdfast.domains.intervals import output_parents
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
-from holdfast.queries.weights import Weights
+from holdfast.queries.exact_weights import Weights
 from holdfast.randomness import Stream
 from holdfast.subspace.law import SLACK, normal_spread, shown
 from holdfast.trees import Forest

@@ -17,8 +17,8 @@ from scipy import linalg
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.draws.gaussian_draws import COIN_BITS, coin
 from holdfast.noise.draws.lattice_form import BITS, LatticeForm
-from holdfast.noise.draws.rejection import COIN_BITS, coin
 from holdfast.noise.precision import ball, working_precision
 from holdfast.noise.spread import FEWEST, Spread, simulated_quantiles
 from holdfast.randomness import Stream, seeded

@@ -22,7 +22,7 @@ from holdfast.arguments import Refused, positive, probability, rational, shown
 from holdfast.arrays import Floats
 from holdfast.constraints import Constraint, System, consistent
 from holdfast.evidence import Evidence
-from holdfast.mechanism.source import RESIDUALS
+from holdfast.mechanism.noise_source import RESIDUALS
 from holdfast.noise import Gaussian, Independent, IntegerGaussian
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu

@@ -11,10 +11,10 @@ from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
+from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.null_space import TOO_MANY_SUMS
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import Rows
-from holdfast.constraints.system.system import System
 
 
 def independent_outputs(system: System, equalities: sparse.csr_array) -> list[Ints]:

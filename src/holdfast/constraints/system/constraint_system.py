@@ -20,7 +20,7 @@ from holdfast.constraints.system.own_sums import OwnSums, apart, in_front, writt
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, raised, stacked
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice import lattice_basis
+from holdfast.exact.lattice_bases import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
 
 #: Values up to which bounds that are alike everywhere are written out for each.

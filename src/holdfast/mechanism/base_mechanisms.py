@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from holdfast.arguments import ByLevel, Number, Numbers, Refused
 from holdfast.mechanism.checking import a_query
-from holdfast.mechanism.correlated.residuals import on_residuals
+from holdfast.mechanism.correlated.residual_noise import on_residuals
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.source import Plain
+from holdfast.mechanism.noise_source import Plain
 from holdfast.privacy.budget import gaussian_base, laplace_base
 from holdfast.queries import Neighbours, Query
 

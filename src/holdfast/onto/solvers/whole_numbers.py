@@ -21,7 +21,7 @@ from holdfast.arrays import Floats, Ints, kept
 from holdfast.exact.inside import Inside
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Shape, Task
-from holdfast.onto.plan import Answer
+from holdfast.onto.independent_shares import Answer
 from holdfast.onto.rational_steps import exact_rows, nearest_branched, real_optimum, rounded_inwards
 from holdfast.onto.solvers.pieces import Centre, solved
 from holdfast.onto.solvers.solvers import Proposal, least_absolute
