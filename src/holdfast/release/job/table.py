@@ -70,10 +70,8 @@ class Table(LaidTable, Owner):
 
         statements = {id(each): of(each) for each in (*self.guarantees, self.counted)}
         promised = tuple(statements[id(each)] for each in self.guarantees)
-        made = replace(self, guarantees=promised, counted=statements[id(self.counted)])
-        if "errors" in self.__dict__:  # which do not depend on it, and take long
-            made.__dict__["errors"] = self.errors
-        return made
+        known = self.__dict__.get("errors", self.measured)  # which do not depend on it, and take long
+        return replace(self, guarantees=promised, counted=statements[id(self.counted)], measured=known)
 
     @property
     def kind(self) -> str:
