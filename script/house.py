@@ -52,7 +52,7 @@ BUDGET = {
     "queries": 4_600,
     "randomness": 350,
     "refinement": 950,
-    "release": 22_400,
+    "release": 22_350,
     "rooms": 50,
     "subspace": 2_650,
     "system": 190,
