@@ -16,7 +16,7 @@ from holdfast.cli.verbs import job_of
 from holdfast.progress import command
 
 SCHEMAS = ("spec", "certificate")
-FORMATS = ("sdmx", "croissant", "registry", "r")
+FORMATS = ("sdmx", "croissant", "registry", "dpia", "r")
 WITH = "Data were read from a folder of public files; each page says which."
 WITHOUT = "No data were given: where an item needs data, it has made up some of the same shape, and says so."
 
@@ -137,7 +137,12 @@ def _number(text: str) -> float | int | None:
 def export(
     folder: Folder,
     form: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="sdmx (CSV 2.0), croissant, registry (OpenDP) or r (reader).")
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="sdmx (CSV 2.0), croissant, registry (OpenDP), dpia (Markdown) or r (reader).",
+        ),
     ],
     table: Annotated[str | None, typer.Option(help="The table, where there are several (sdmx).")] = None,
     output: Printed = None,
@@ -150,10 +155,12 @@ def export(
     showing.refuse_existing(output, "--output")
     with command(quiet=False) as step:
         step("reading the release")
-        from holdfast.exchange import formats
+        from holdfast.exchange import assessment, formats
 
         if form == "sdmx":
             text = formats.of_release(folder, table)
+        elif form == "dpia":
+            text = assessment.assessment(folder)
         elif form == "r":
             text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
         else:

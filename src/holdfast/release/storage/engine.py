@@ -57,6 +57,7 @@ def scratch_folder() -> Path:
     def end() -> None:
         if os.getpid() == process:  # a forked process must leave the folder of its parent alone
             shutil.rmtree(folder, ignore_errors=True)
+            close_folder(held, folder)
 
     atexit.register(end)
     return folder

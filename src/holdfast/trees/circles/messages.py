@@ -129,8 +129,11 @@ class Messages(Blocked):
         aliases: float = ALIASES,
         pull: Floats | None = None,
         cut: Mapping[int, Curve] | None = None,
+        wound: bool = False,
     ) -> None:
         super().__init__(shape, weights, pull)
+        #: Whether a circle may be shorter than those of children.
+        self.wound = wound
         self.aliases = aliases
         self.responses = Responses(shape, weights, cut)
         self.limits = limits_of(shape, self.poles)
@@ -145,7 +148,6 @@ class Messages(Blocked):
             leafy, inner = shape.parents_at(d)
             self._above_leaves(leafy)
             self._above_inner(inner)
-            self._stow()
         for part in self._parts(np.flatnonzero((shape.parent < 0) & ~shape.fixed)):
             self._measured(part, self.rows(part, fresh=True))
             self.slack[part] += self.beyond(part)
@@ -277,11 +279,11 @@ class Messages(Blocked):
             rough[at] = np.sqrt(np.einsum("ij,ij->i", values, values))
         cumulants = np.add.reduceat(cumulants, first, axis=1)
         self._circles(some, mean, variance, cumulants, slopes)
-        # No circle is shorter than one of the children's.
-        longest = np.maximum.reduceat(self.length[children], first)
-        longer = longest > self.length[some]
-        self.length[some[longer]] = longest[longer]
-        self.start[some[longer]] = np.rint(mean[longer]).astype(np.int64) - longest[longer] // 2
+        if not self.wound:
+            longest = np.maximum.reduceat(self.length[children], first)
+            longer = longest > self.length[some]
+            self.length[some[longer]] = longest[longer]
+            self.start[some[longer]] = np.rint(mean[longer]).astype(np.int64) - longest[longer] // 2
         base = np.add.reduceat(self.start[children], first)
         tails = np.add.reduceat(self.beyond(children), first)
         owner = np.repeat(np.arange(some.size), numbers)
@@ -293,7 +295,7 @@ class Messages(Blocked):
             rank[chosen] = np.arange(chosen.size)
             for part, values in made:
                 at = rank[place[part]]
-                spectra[at[at >= 0]] = fft.rfft(values[at >= 0], length, axis=1)
+                spectra[at[at >= 0]] = fft.rfft(_wound(values[at >= 0], length), length, axis=1)
             product = np.multiply.reduceat(spectra, np.cumsum(numbers[mine]) - numbers[mine], axis=0)
             part = some[mine]
             shift = (self.start[part] - base[mine]) % length
@@ -328,8 +330,6 @@ class Messages(Blocked):
             self.tilt[inner] = np.clip(self.above(inner), *bearable)
             self._follow(children)
             self._above_inner(inner)
-        if leafy.size or inner.size:
-            self._stow()
 
     def _step(self, some: Ints, mean: Floats, variance: Floats, children: Ints, first: Ints) -> Floats:
         """By how much the tilt of nodes' children is off, if their total answers in a straight line."""
@@ -351,3 +351,13 @@ class Messages(Blocked):
             below = np.where(shape.fixed[some], total < 0, self.tilt[some] + middle + own < target)
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.where(free, 0.0, (low + high) / 2)
+
+
+def _wound(rows: Floats, length: int) -> Floats:
+    """Rows round a circle that may be shorter than they are: what wraps round adds."""
+    turns = -(-rows.shape[1] // length)
+    if turns == 1:
+        return rows
+    whole = np.zeros((rows.shape[0], turns * length))
+    whole[:, : rows.shape[1]] = rows
+    return np.asarray(whole.reshape(-1, turns, length).sum(axis=1))

@@ -57,9 +57,8 @@ class Rows:
         self.slope, self.bound = np.zeros((2, n)), np.zeros((2, n))
         #: By side: M at distance d ≥ 1 beyond its window is height·ratio^d.
         self.height, self.ratio = np.zeros((2, n)), np.zeros((2, n))
-        self._coefficients: list[Array] = []
         self._offset, self._count, self._filled = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), 0
-        self.flat = np.zeros(0, dtype=np.complex128)
+        self._store = np.zeros(0, dtype=np.complex128)
 
     def _parts(self, nodes: Ints) -> Iterator[Ints]:
         """Nodes with one circle length."""
@@ -109,8 +108,13 @@ class Rows:
     def _keep(self, some: Ints, values: Array) -> None:
         self._offset[some] = self._filled + np.arange(some.size) * values.shape[1]
         self._count[some] = values.shape[1]
-        self._filled += values.size
-        self._coefficients.append(values.ravel())
+        end = self._filled + values.size
+        if end > self._store.size:  # twice the room: a deep forest keeps level by level
+            store = np.empty(max(end, 2 * self._store.size), dtype=np.complex128)
+            store[: self._filled] = self.flat
+            self._store = store
+        self._store[self._filled : end] = values.ravel()
+        self._filled = end
 
     def sums(self, some: Ints) -> Floats:
         """Q of nodes with one circle length, on their windows."""
@@ -137,13 +141,14 @@ class Rows:
         np.minimum(result[:, length - half :], above * (1 + 1e-9), out=result[:, length - half :])
         return result
 
-    def _stow(self) -> None:
-        self.flat = np.concatenate([self.flat, *self._coefficients])
-        self._coefficients = []
+    @property
+    def flat(self) -> Array:
+        """All coefficients that are kept."""
+        return self._store[: self._filled]
 
     def _stored(self, some: Ints, count: int) -> Array:
         places = self._offset[some][:, None] + np.arange(count)
-        return self.flat[places]
+        return self._store[places]
 
     def exponents(self, some: Ints, places: Array) -> Floats:
         """log w(t) + (τ_p − τ_v)·(t − middle), rows are nodes; −∞ beyond bounds."""

@@ -93,7 +93,7 @@ class Sampler(Owner):
 
     def made(self, aliases: float) -> Messages:
         """The messages on circles of which so little wraps round."""
-        return Messages(self.shape, self.weights, aliases).made()
+        return Messages(self.shape, self.weights, aliases, wound=True).made()
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
