@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import jsonschema
 import pytest
 
 import holdfast as hf
+from holdfast.arguments import Refused
+from holdfast.exchange.assessment import OPEN, assessment
 from holdfast.exchange.events import as_dp_event, event_of, exported, guarantees_of, imported
 from holdfast.exchange.formats import croissant, of_mended, of_release, registry_entry
 from holdfast.privacy import compose
@@ -197,3 +200,21 @@ def test_the_bill_of_materials_lists_every_wheel_once_with_its_hash(tmp_path) ->
     assert part["purl"] == "pkg:pypi/other-thing@2.1"
     assert part["licenses"] == [{"expression": "MIT"}]
     assert bill["dependencies"] == [{"ref": "pkg:pypi/holdfast@1.0", "dependsOn": [part["bom-ref"]]}]
+
+
+def test_an_assessment_says_what_the_folder_tells_and_leaves_the_rest_open(folder) -> None:
+    text = assessment(folder)
+    certificate = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    assert certificate["protected"] in text
+    assert "- Purpose: planning\n" in text
+    assert text.count(OPEN) == 5
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert len(headings) == len(set(headings)) > 12
+
+
+def test_no_assessment_of_a_folder_that_was_changed(folder, tmp_path) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(folder, changed)
+    (changed / "table.csv").write_text("borough,zone\n")
+    with pytest.raises(Refused, match="not as it was released"):
+        assessment(changed)

@@ -109,10 +109,7 @@ class Rows:
         self._offset[some] = self._filled + np.arange(some.size) * values.shape[1]
         self._count[some] = values.shape[1]
         end = self._filled + values.size
-        if end > self._store.size:  # twice the room: a deep forest keeps level by level
-            store = np.empty(max(end, 2 * self._store.size), dtype=np.complex128)
-            store[: self._filled] = self.flat
-            self._store = store
+        self._store = _with_room(self._store, self._filled, end)
         self._store[self._filled : end] = values.ravel()
         self._filled = end
 
@@ -287,6 +284,15 @@ class Rows:
         known = shape.leaf_law[leaves], shape.leaf_low[leaves], shape.leaf_high[leaves]
         kinds, kind = kinds_of(self.weights, tilt, *known, FAR)
         return LeafTable(self.weights, kinds, tilt), kind, numbers
+
+
+def _with_room(store: Array, filled: int, needed: int) -> Array:
+    """A store with room for so many, and for as many again: a deep forest keeps level by level."""
+    if needed <= store.size:
+        return store
+    result = np.empty(max(needed, 2 * store.size), dtype=np.complex128)
+    result[:filled] = store[:filled]
+    return result
 
 
 class TooShort(Exception):
