@@ -132,13 +132,13 @@ def doctor(
     from holdfast.cli import showing
 
     lines = [*_packages(), _locks(folder), _disk(folder), _network(folder), _clock(file), _ledger(file), *_key(key)]
-    rows = [{"what": what, "ok": ok, "says": says} for what, ok, says in lines]
     marks = {True: "✓", False: "✗", None: "–"}
-    wide = max(len(row["what"]) for row in rows)
-    told = [f"{marks[row['ok']]} {row['what']:<{wide}}  {row['says']}" for row in rows]
-    wrong = sum(row["ok"] is False for row in rows)
+    wide = max(len(what) for what, _, _ in lines)
+    told = [f"{marks[ok]} {what:<{wide}}  {says}" for what, ok, says in lines]
+    wrong = sum(ok is False for _, ok, _ in lines)
     told.append("everything that holdfast needs is there" if not wrong else f"{wrong} to mend")
-    showing.told(json, quiet, lambda: {"ok": not wrong, "checks": rows}, "\n".join(told))
+    checks = [{"what": what, "ok": ok, "says": says} for what, ok, says in lines]
+    showing.told(json, quiet, lambda: {"ok": not wrong, "checks": checks}, "\n".join(told))
     if wrong:
         raise Ending(5)
 

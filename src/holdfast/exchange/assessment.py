@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.arguments import Refused
-from holdfast.release.certificate.certificate import read_certificate
-from holdfast.release.certificate.registry import UNSTATED
+from holdfast.release.certificate.certificate import UNSTATED, read_certificate
 from holdfast.release.report.explain_folder import CHANGED, explain_folder
 
 OPEN = "_To be filled in by the office:_"
