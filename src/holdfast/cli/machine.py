@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.ending import Ending, Json, Quiet, verb
-from holdfast.cli.ledger import USUAL, LedgerFile, ledger_of
+from holdfast.cli.ledger_verbs import USUAL, LedgerFile, ledger_of
 from holdfast.progress import command
 
 #: How many zones each borough of the made-up city has, and how many riders made how many trips there.
