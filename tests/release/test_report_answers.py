@@ -2,12 +2,15 @@
 
 import json
 from functools import cache
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 import asking
 import browser
 from holdfast.release.certificate.load import load
+from holdfast.release.certificate.naming import weights_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -69,3 +72,86 @@ def test_sums_have_the_numbers_of_python(opened, folders, kind):
                 expected.append(asking.answered(lambda: table.estimate(where, confidence=confidence)))  # noqa: B023
     assert sum(each is not None for each in expected) > len(expected) / 2
     compared(page, cases, expected)
+
+
+def pairs(table, count=6):
+    """Pairs of different questions that both have an answer."""
+    asked = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023
+    chosen = np.random.default_rng(1).choice(len(asked), (count, 2))
+    found = [(asked[i], asked[j]) for i, j in chosen.tolist()]
+    return [(a, b) for a, b in found if (rows_of(table, a) != rows_of(table, b)).any()]
+
+
+def rows_of(table, where):
+    return weights_of(table.certificate, table.columns, where)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_ratios_and_differences_have_the_numbers_of_python(opened, folders, kind):
+    page, cases, expected = opened.page(folders(kind) / "report.html"), [], []
+    for name, table in named(folders(kind)):
+        for first, second in pairs(table):
+            rest = [first, second, 0.9, *([name] if name else [])]
+            apart = rows_of(table, first) - rows_of(table, second)
+            cases += [["ratio", *rest], ["difference", *rest]]
+            expected.append(asking.answered(lambda: table.ratio(first, second, 0.9)))  # noqa: B023
+            expected.append(asking.answered(lambda: table.estimate(weights=apart, confidence=0.9)))  # noqa: B023
+    compared(page, cases, expected)
+
+
+@pytest.mark.parametrize("kind", ["histogram", "hierarchy by onto", "hierarchy given", "categories given"])
+def test_the_larger_one_is_wrong_as_often_as_intervals_tell(opened, folders, kind):
+    """At a confidence a little below, the interval of the difference leaves 0 out; a little above, it does not."""
+    page, table = opened.page(folders(kind) / "report.html"), load(folders(kind)).table()
+    for first, second in pairs(table):
+        found = page(f"holdfast.larger({json.dumps(first)}, {json.dumps(second)})")
+        apart = rows_of(table, first) - rows_of(table, second)
+        if not 1e-4 < found["wrong"] < 0.49:
+            continue
+        for confidence, out in ((1 - 2.02 * found["wrong"], True), (1 - 1.98 * found["wrong"], False)):
+            known = table.estimate(weights=apart, confidence=confidence)
+            assert (known.low > 0 or known.high < 0) == out
+            assert not out or (known.low > 0) == (found["larger"] == "first")
+
+
+def test_ranks_hold_at_once_by_pairs(opened, folders):
+    page, table = opened.page(folders("hierarchy by onto") / "report.html"), load(folders("hierarchy by onto")).table()
+    zones = [{"zone": zone} for zone in ("N1", "N2", "S1", "S2", "S3")]
+    found = page(f"holdfast.rank({json.dumps(zones)}, 0.95)")
+    rows = [rows_of(table, zone) for zone in zones]
+    for i, each in enumerate(found):
+        apart = [table.estimate(weights=rows[i] - other, confidence=1 - 0.05 / 10) for other in rows]
+        above, below = (sum(known.high < 0 for known in apart), sum(known.low > 0 for known in apart))
+        assert (each["low"], each["high"]) == (1 + above, len(zones) - below)
+        assert each["low"] <= each["rank"] <= each["high"]
+
+
+def test_a_link_holds_the_question_and_the_form_answers_it(opened, folders):
+    folder = folders("hierarchy by onto")
+    known = load(folder).table().estimate({"zone": ["S1", "S2"]}, confidence=0.9)
+    asked = {"table": "table", "ask": "sum", "a": {"zone": ["S1", "S2"]}, "b": {}, "c": 0.9}
+    address = f"{(folder / 'report.html').as_uri()}#q={quote(json.dumps(asked))}"
+    page = opened.page(address)
+    said = page("document.querySelector('#answer .said').textContent")
+    assert said.startswith(f"S1 + S2: {known.value:,.0f} ({known.low:,.0f} to {known.high:,.0f} at 90")
+    assert "at least 90 hold the true figure" in page("document.getElementById('answer').textContent")
+    page("document.getElementById('kind').value = 'each'")
+    page("document.getElementById('kind').dispatchEvent(new Event('change'))")
+    assert page("document.querySelectorAll('#answer li').length") == 2
+    assert "Bonferroni" in page("document.getElementById('answer').textContent")
+    linked = json.loads(page("decodeURIComponent(location.hash.slice(3))"))
+    assert linked == asked | {"ask": "each"}
+    assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
+
+
+def test_rows_are_picked_by_name_by_paste_and_on_a_walk(opened, folders):
+    page = opened.page(folders("hierarchy by onto") / "report.html")
+    page("document.querySelectorAll('#walk button.name')[0].click()")
+    page("document.querySelectorAll('#walk button.name')[1].click()")
+    assert page("[...document.querySelectorAll('#walk li .name')].map(each => each.textContent)") == ["S1", "S2", "S3"]
+    page("document.querySelectorAll('#walk .pick')[2].click()")
+    assert page("document.querySelector('#answer .said').textContent").startswith("S3: ")
+    page("document.querySelectorAll('#pick-a textarea')[2].value = 'S1, N9'")
+    page("document.querySelectorAll('#pick-a textarea')[2].dispatchEvent(new Event('change'))")
+    assert "S3 + S1" in page("document.querySelector('#answer .said').textContent")
+    assert page("document.querySelector('#answer .warning').textContent") == "Not a value of zone: N9"

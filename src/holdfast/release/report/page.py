@@ -31,7 +31,7 @@ from holdfast.release.table.wording import HOW, ways_in_words
 
 REPORT = "report.html"
 #: The parts of the script, in an order in which each needs only those before it.
-SCRIPTS = ("law.js", "noise.js", "table.js", "ask.js", "report.js")
+SCRIPTS = ("law.js", "noise.js", "table.js", "compare.js", "ask.js", "form.js", "report.js")
 
 
 def report(

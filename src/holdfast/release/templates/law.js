@@ -135,5 +135,5 @@ const reaches = (() => {
   };
   const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(tail), tail));
   const around = (sum) => (tail) => proved(sum, tail) + proved(sum, SHARE * tail / 2);
-  return { above, normal, wave, tilted, least, wide, around, same };
+  return { normal, wave, tilted, least, wide, around, proved, same };
 })();

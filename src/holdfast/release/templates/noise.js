@@ -40,8 +40,8 @@ const noiseOf = (() => {
   };
 
   /* Independent noise: alike weights of one law together, to 12 digits. */
-  const independent = (law, weights) => {
-    const u = law.rows ? moved(law, weights) : weights, unit = law.unit;
+  const independent = (law, u) => {
+    const unit = law.unit;
     const most = u.reduce((found, each) => Math.max(found, Math.abs(each)), 0), groups = new Map();
     for (let i = 0; i < u.length; i += 1) {
       const share = Math.round(Math.abs(u[i]) / most * 1e12);
@@ -275,6 +275,7 @@ const noiseOf = (() => {
       let made = null;
       return (weights) => (made ??= tree(law))(weights);
     }
-    return (weights) => ({ ...independent(law, weights), normal: law.kind === "normal" });
+    const bare = (weights) => (law.rows ? moved(law, weights) : weights), of = (u) => independent(law, u);
+    return Object.assign((weights) => ({ ...of(bare(weights)), normal: law.kind === "normal" }), { bare, of });
   };
 })();

@@ -1,0 +1,99 @@
+/* Ratios and ranks, and how sure it is which of two sums is larger. */
+const comparing = (() => {
+  const FINE = 1e-3, ROUNDING = 1e-12, RARE = 1e-3, LEAST = 2e-8, MOST_RANKED = 40;
+
+  const quotient = (above, below) => {
+    if (below[0] < 0 || below[1] <= 0) return [-Infinity, Infinity];
+    if (below[0] === 0) return [above[0] >= 0 ? above[0] / below[1] : -Infinity, Infinity];
+    return [above[0] / below[Number(above[0] >= 0)], above[1] / below[Number(above[1] < 0)]];
+  };
+  const fieller = (a, b, [first, both, second], factor) => {
+    const k = factor ** 2, square = b * b - k * second, middle = a * b - k * both, rest = a * a - k * first;
+    if (square <= 0) return [-Infinity, Infinity];
+    const root = Math.sqrt(Math.max(middle ** 2 - square * rest, 0));
+    return [(middle - root) / square, (middle + root) / square];
+  };
+  /* Directions of (a, b) that the law of the errors leaves; as `ratio_by_law` in Python. */
+  const byLaw = (above, below, tail) => {
+    const { noise } = above.table, sizes = [above.error, below.error], bare = [noise.bare(above.weights), noise.bare(below.weights)];
+    const values = [above.centre / sizes[0], below.centre / sizes[1]], near = ROUNDING * (Math.abs(values[0]) + Math.abs(values[1]));
+    const turned = (x, y) => noise.of(bare[0].map((each, i) => x * each / sizes[0] + y * bare[1][i] / sizes[1]));
+    const apart = (angle) => Math.abs(values[0] * Math.cos(angle) - values[1] * Math.sin(angle));
+    const reach = (sum, some) => reaches.wide(sum, some) ?? tables.refuse("So rare an error cannot be computed here.");
+    if (Math.abs(values[1]) <= reach(turned(0, 1), tail) + near) return [-Infinity, Infinity];
+    const middle = Math.atan(values[0] / values[1]);
+    const end = (last) => {
+      const ways = [[middle, last]];
+      while (ways.length) {
+        const [first, far] = ways.pop(), centre = (first + far) / 2, [cos, sin] = [Math.cos(centre), Math.sin(centre)];
+        const across = turned(sin, cos), more = across.error ? Math.sin(Math.abs(far - first) / 2) * reaches.proved(across, RARE * tail) : 0;
+        const away = Math.min(apart(first), apart(far)) - near - more, here = turned(cos, -sin), rare = (1 - RARE) * tail;
+        if (!here.error ? away > 0 : away > reaches.proved(here, rare) || (away > 0 && away > reach(here, rare))) continue;
+        if (Math.abs(far - first) <= FINE * Math.abs(far - middle) || Math.abs(far - middle) <= ROUNDING) return Math.tan(far) * sizes[0] / sizes[1];
+        ways.push([first, centre], [centre, far]);
+      }
+      throw new Error("the way at the ratio itself is never left out");
+    };
+    return [end(-Math.PI / 2), end(Math.PI / 2)];
+  };
+  const added = (a, b, times = 1) => a.map((each, i) => each + times * b[i]);
+  const ratio = (table, where, to, confidence = 0.95) => {
+    const [above, below] = [where, to].map((each) => tables.known(table, tables.weightsOf(table, each)));
+    const tail = (1 - tables.checked(confidence)) / 2, [a, b] = [above.centre, below.centre];
+    let error = null, ends;
+    if (above.noise) {
+      const first = above.error ** 2, second = below.error ** 2, both = (table.noise(added(above.weights, below.weights)).error ** 2 - first - second) / 2;
+      if (b) error = Math.sqrt(Math.max(first - 2 * (a / b) * both + (a / b) ** 2 * second, 0)) / Math.abs(b);
+      const half = (sum) => [sum.centre - tables.far(sum.noise, tail / 2), sum.centre + tables.far(sum.noise, tail / 2)];
+      if (above.sure || below.sure) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
+      else {
+        if (above.noise.normal) ends = fieller(a, b, [first, both, second], reaches.normal(tail));
+        else ends = table.law.kind === "moved" ? byLaw(above, below, tail) : quotient(half(above), half(below));
+        const certain = quotient(above.certain, below.certain);
+        ends = ends[1] < certain[0] || certain[1] < ends[0] ? certain : tables.within(ends, certain);
+      }
+    } else ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
+    const part = above.certain[0] >= 0 && tables.certain(table, added(below.weights, above.weights, -1))[0] >= 0;
+    return tables.told(below.value ? above.value / below.value : NaN, error, part ? tables.within(ends, [0, 1]) : ends, confidence);
+  };
+
+  const apart = (table, first, second) => tables.known(table, added(tables.weightsOf(table, first), tables.weightsOf(table, second), -1));
+  const difference = (table, first, second, confidence = 0.95) => {
+    const sum = apart(table, first, second);
+    return tables.told(sum.value, sum.error, tables.interval(sum, tables.checked(confidence)), confidence);
+  };
+  /* The smallest tail whose interval leaves 0 out: so often at most is it wrong to call the larger one larger. */
+  const larger = (table, first, second) => {
+    const sum = apart(table, first, second), first_is = sum.centre > 0;
+    const found = (wrong) => ({ larger: sum.centre === 0 ? null : first_is ? "first" : "second", wrong });
+    if (sum.certain[0] > 0 || sum.certain[1] < 0) return { larger: sum.certain[0] > 0 ? "first" : "second", wrong: 0 };
+    if (sum.sure || sum.centre === 0) return found(sum.sure ? 1 : 0.5);
+    const whole = !sum.weights.some((each) => each % 1), size = Math.abs(sum.centre);
+    const far = (tail) => (sum.noise.normal ? tables.far(sum.noise, tail)
+      : reaches.least(sum.noise, tail) ?? reaches.wide(sum.noise, tail) ?? (sum.noise.tilted ? reaches.proved(sum.noise, tail) : Infinity));
+    const shown = (tail) => (whole ? Math.ceil(size - far(tail) - 1e-6) : size - far(tail)) > 0;
+    if (!shown(0.49)) return found(0.5);
+    let [low, high] = [Math.log(LEAST), Math.log(0.49)];
+    if (shown(LEAST)) return found(LEAST);
+    for (let n = 0; n < 24; n += 1) {
+      const middle = (low + high) / 2;
+      if (shown(Math.exp(middle))) high = middle; else low = middle;
+    }
+    return found(Math.exp(high));
+  };
+  /* Places that every sum may have, all at once: each pair is compared at its share of what may be missed. */
+  const rank = (table, wheres, confidence = 0.95) => {
+    if (wheres.length < 2 || wheres.length > MOST_RANKED) tables.refuse(`ranks are told of 2 to ${MOST_RANKED} sums`);
+    const pairs = wheres.length * (wheres.length - 1) / 2, each = 1 - (1 - tables.checked(confidence)) / pairs;
+    const weights = wheres.map((where) => tables.weightsOf(table, where)), values = weights.map((some) => tables.times(some, table.value));
+    const found = values.map((value) => ({ value, rank: 1 + values.filter((other) => other > value).length, low: 1, high: wheres.length, confidence }));
+    weights.forEach((first, i) => weights.slice(0, i).forEach((second, j) => {
+      const { low, high } = difference(table, first, second, each), [up, down] = low > 0 ? [i, j] : high < 0 ? [j, i] : [];
+      if (up === undefined) return;
+      found[up].high -= 1;
+      found[down].low += 1;
+    }));
+    return found;
+  };
+  return { ratio, difference, larger, rank };
+})();

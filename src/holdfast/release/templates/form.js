@@ -1,0 +1,218 @@
+/* The form: rows that somebody picks, a question about them, the answer in words and as a picture, and a link to it. */
+(() => {
+  const form = document.getElementById("question");
+  if (!form) return;
+  const SHOWN = 200, SVG = "http://www.w3.org/2000/svg";
+  const make = (tag, words = "", more = {}) => Object.assign(document.createElement(tag), { textContent: words }, more);
+  const at = (id) => document.getElementById(id);
+  const state = { table: asked.told[0].name, ask: "sum", a: {}, b: {}, c: 0.95 };
+  const places = (value, width) => {
+    const digits = width > 0 && Number.isFinite(width) && value % 1 ? Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12) : 0;
+    return Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: value % 1 ? Math.max(digits, 2) : 0 }).replace("-", "\u2212") : value > 0 ? "no upper limit" : value < 0 ? "no lower limit" : "not known";
+  };
+  const shown = ({ value, low, high }) => [places(value, high - low), `${places(low, high - low)} to ${places(high, high - low)}`];
+  const named = (where) => Object.values(where).map((some) => some.slice(0, 4).join(" + ") + (some.length > 4 ? ` and ${some.length - 4} more` : "")).join(", ");
+  const percent = (share) => `${Number((100 * share).toPrecision(6))} %`;
+
+  /* --- pictures: one row for each answer, its value and a band for its interval --- */
+  const drawn = (rows, caption) => {
+    const figure = make("figure"), ends = rows.flatMap((row) => [row.value, row.low, row.high, 0]).filter(Number.isFinite);
+    const [least, most] = [Math.min(...ends), Math.max(...ends)], place = (x) => 100 * (Math.min(Math.max(x, least), most) - least) / (most - least || 1);
+    const list = make("ul", "", { className: "bands" });
+    for (const row of rows) {
+      const item = make("li"), picture = document.createElementNS(SVG, "svg"), [value, between] = shown(row);
+      picture.setAttribute("viewBox", "0 0 100 12");
+      picture.setAttribute("preserveAspectRatio", "none");
+      picture.setAttribute("aria-hidden", "true");
+      for (const [kind, from, to, top, high] of [["size", 0, row.value, 3, 6], ["band", row.low, row.high, 0, 12], ["mark", row.value, row.value, 0, 12]]) {
+        const box = document.createElementNS(SVG, "rect"), [x, end] = [place(Math.min(from, to)), place(Math.max(from, to))];
+        for (const [name, size] of Object.entries({ class: kind, x, y: top, width: Math.max(end - x, 0.4), height: high })) box.setAttribute(name, size);
+        picture.append(box);
+      }
+      item.append(row.walk ?? make("span", row.name, { className: "name" }), picture, make("span", value, { className: "value" }), make("span", between, { className: "between" }));
+      if (row.pick) item.append(row.pick);
+      list.append(item);
+    }
+    figure.append(list, make("figcaption", caption));
+    return figure;
+  };
+  const series = (rows, caption) => {
+    const figure = make("figure"), picture = document.createElementNS(SVG, "svg"), [width, height] = [640, 220];
+    const ends = rows.flatMap((row) => [row.value, row.low, row.high]).filter(Number.isFinite), [least, most] = [Math.min(0, ...ends), Math.max(...ends)];
+    const x = (i) => 50 + (width - 60) * i / (rows.length - 1), y = (v) => 10 + (height - 40) * (1 - (Math.min(Math.max(v, least), most) - least) / (most - least || 1));
+    const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
+    const add = (tag, given, words) => { const one = document.createElementNS(SVG, tag); for (const [name, text] of Object.entries(given)) one.setAttribute(name, text); if (words) one.textContent = words; picture.append(one); };
+    for (const [name, text] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${caption} ${rows.map((row) => `${row.name}: ${shown(row)[0]}`).join("; ")}` })) picture.setAttribute(name, text);
+    add("path", { class: "band", d: `${path(rows.map((row, i) => [x(i), y(row.high)]))}${path(rows.map((row, i) => [x(i), y(row.low)]).reverse()).replace("M", "L")}Z` });
+    add("path", { class: "line", d: path(rows.map((row, i) => [x(i), y(row.value)])) });
+    for (const value of [least, most]) add("text", { x: 44, y: y(value) + 4, "text-anchor": "end" }, places(value, 1));
+    for (const i of new Set([0, rows.length - 1])) add("text", { x: x(i), y: height - 8, "text-anchor": i ? "end" : "start" }, rows[i].name);
+    figure.append(picture, make("figcaption", caption));
+    return figure;
+  };
+  const ordered = (rows) => rows.length > 2 && rows.every((row) => /^\d{4}(-\d\d){0,2}$/.test(row.name));
+  const picture = (rows, caption) => (ordered(rows) ? series([...rows].sort((a, b) => (a.name < b.name ? -1 : 1)), caption) : drawn(rows, caption));
+
+  /* --- what is asked: links, answers --- */
+  const link = () => `#q=${encodeURIComponent(JSON.stringify(state))}`;
+  const followed = () => {
+    if (!location.hash.startsWith("#q=")) return false;
+    try {
+      const found = JSON.parse(decodeURIComponent(location.hash.slice(3)));
+      const wheres = (where) => Object.fromEntries(Object.entries(where ?? {}).map(([name, some]) => [name, [some].flat().map(String)]));
+      if (!asked.told.some((each) => each.name === found.table) || !ASKS[found.ask]) return false;
+      Object.assign(state, { table: found.table, ask: found.ask, a: wheres(found.a), b: wheres(found.b), c: Number(found.c) || 0.95 });
+      return true;
+    } catch { return false; }
+  };
+  const single = (where) => {
+    const [name, some] = Object.entries(where).find(([, values]) => values.length > 1) ?? Object.entries(where)[0] ?? tables.refuse("pick some rows first");
+    return some.map((value) => ({ ...where, [name]: [value] }));
+  };
+  const covers = (c, k = 1) => (k === 1
+    ? `Of 100 intervals that are made like this one, at least ${Number((100 * c).toPrecision(4))} hold the true figure.`
+    : `All ${k} intervals hold their true figures together in at least ${Number((100 * c).toPrecision(4))} of 100 cases: each is made at ${percent(1 - (1 - c) / k)} (Bonferroni).`);
+  const odds = (wrong) => (wrong === 0 ? "never, by what is certain" : wrong >= 0.5 ? "as likely as not" : wrong <= 2e-8 ? "in fewer than 1 of 10,000,000 cases" : `in at most ${(100 * wrong).toPrecision(2)} of 100 cases`);
+  const ASKS = {
+    sum: ["Sum of the rows", (t, { a, c }) => [[{ name: named(a), ...tables.estimate(t, a, c) }], covers(c)]],
+    each: ["Each row by itself", (t, { a, c }) => {
+      const some = single(a);
+      return [some.map((where) => ({ name: named(where), ...tables.estimate(t, where, 1 - (1 - c) / some.length) })), covers(c, some.length)];
+    }],
+    share: ["Share of the rows in those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} of ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
+    ratio: ["Ratio to those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} : ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
+    difference: ["Difference from those compared with", (t, { a, b, c }) => {
+      const found = comparing.difference(t, a, b, c), { larger, wrong } = comparing.larger(t, a, b);
+      const which = larger === null ? "Neither is larger as far as the figures tell." : `${named(larger === "first" ? a : b)} is the larger one; to say so when it is not is wrong ${odds(wrong)}.`;
+      return [[{ name: `${named(a)} \u2212 ${named(b)}`, ...found }], `${covers(c)} ${which}`];
+    }, true],
+    rank: ["Rank of each row", (t, { a, c }) => {
+      const some = single(a), found = comparing.rank(t, some, c);
+      return [found.map((each, i) => ({ name: named(some[i]), value: each.rank, low: each.low, high: each.high })),
+        `Rank 1 is the largest. All ranks lie within their ranges together in at least ${Number((100 * c).toPrecision(4))} of 100 cases (Bonferroni over all pairs).`];
+    }],
+  };
+  const answer = () => {
+    const place = at("answer");
+    try {
+      const [rows, words] = ASKS[state.ask][1](asked.table(state.table), state);
+      const said = rows.length === 1 ? rows.map((row) => make("p", `${row.name}: ${shown(row)[0]} (${shown(row)[1]} at ${percent(state.c)})`, { className: "said" })) : [];
+      place.replaceChildren(...said, picture(rows, words), make("a", "Link to this answer", { href: link() }));
+    } catch (refusal) { place.replaceChildren(make("p", refusal.message, { className: "warning" })); }
+  };
+  const ask = () => {
+    try { history.replaceState(null, "", link()); } catch { location.hash = link(); }
+    answer();
+  };
+
+  /* --- picking rows: by name, by a pasted list, in the picture --- */
+  const table = () => { try { return asked.table(state.table); } catch { return null; } };
+  const label = (t, column, value) => {
+    const named = t.texts[`${column}_label`];
+    if (!named) return value;
+    const row = t.codes[column].indexOf(t.texts[column].indexOf(value)), code = row < 0 ? -1 : t.codes[`${column}_label`][row];
+    return code < 0 ? value : `${value} ${named[code]}`;
+  };
+  const picker = (side, t) => {
+    const holder = at(`pick-${side}`);
+    holder.replaceChildren();
+    for (const column of t.columns) {
+      const box = make("details", "", { open: column in state[side] }), summary = make("summary", column), chosen = new Set(state[side][column] ?? []);
+      const filter = make("input", "", { type: "search", placeholder: "name" }), list = make("ul", "", { className: "picks" });
+      const pasted = make("textarea", "", { rows: 2, placeholder: "codes, by comma or line" });
+      const changed = () => {
+        if (chosen.size) state[side][column] = [...chosen]; else delete state[side][column];
+        summary.textContent = chosen.size ? `${column}: ${named({ column: [...chosen] })}` : column;
+      };
+      const listed = () => {
+        const words = filter.value.trim().toLowerCase(), found = t.texts[column].map((value) => [value, label(t, column, value)]).filter(([, text]) => text.toLowerCase().includes(words));
+        list.replaceChildren(...found.slice(0, SHOWN).map(([value, text]) => {
+          const item = make("li"), name = make("label"), tick = make("input", "", { type: "checkbox", checked: chosen.has(value) });
+          tick.addEventListener("change", () => { chosen[tick.checked ? "add" : "delete"](value); changed(); ask(); });
+          name.append(tick, ` ${text}`);
+          item.append(name);
+          return item;
+        }));
+        if (found.length > SHOWN) list.append(make("li", `and ${(found.length - SHOWN).toLocaleString("en")} more: filter by name`, { className: "note" }));
+      };
+      filter.addEventListener("input", listed);
+      pasted.addEventListener("change", () => {
+        const known = new Map(t.texts[column].flatMap((value) => [[value, value], [label(t, column, value).slice(value.length + 1), value]]));
+        const words = pasted.value.split(/[,;\n\t]+/).map((each) => each.trim()).filter(Boolean), strange = words.filter((each) => !known.has(each));
+        words.filter((each) => known.has(each)).forEach((each) => chosen.add(known.get(each)));
+        changed();
+        listed();
+        ask();
+        if (strange.length) at("answer").prepend(make("p", `Not a value of ${column}: ${strange.slice(0, 5).join(", ")}`, { className: "warning" }));
+      });
+      const fields = [["Filter", filter], ["Paste", pasted]].map(([words, field]) => { const one = make("label", `${words} ${column}`); one.append(field); return one; });
+      box.append(summary, ...fields, list);
+      box.addEventListener("toggle", () => { if (box.open && !list.childElementCount) listed(); });
+      if (box.open) listed();
+      changed();
+      holder.append(box);
+    }
+  };
+  /* The tree to walk: the rows below one place, or those of one level, each with its band. */
+  const walk = (t, path) => {
+    const holder = at("walk"), levels = t.places, categories = t.columns.filter((name) => !levels.includes(name));
+    const depth = levels.length ? Math.min(path.length, levels.length - 1) : 0, column = levels[depth] ?? t.columns[0], above = levels.slice(0, depth);
+    const rows = [];
+    for (let i = 0; i < t.codes.level.length && rows.length < SHOWN; i += 1) {
+      const inside = above.every((name, d) => t.codes[name][i] >= 0 && t.texts[name][t.codes[name][i]] === path[d]);
+      if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...(levels.length ? categories : t.columns.slice(1))].every((name) => t.codes[name][i] < 0)) rows.push(i);
+    }
+    const crumbs = make("p", "", { className: "crumbs" });
+    path.slice(0, depth).forEach((name, d) => {
+      const back = make("button", name, { type: "button" });
+      back.addEventListener("click", () => walk(t, path.slice(0, d)));
+      crumbs.append(back, " › ");
+    });
+    crumbs.append(make("span", column));
+    const told = rows.map((i) => {
+      const name = t.texts[column][t.codes[column][i]], deeper = depth + 1 < levels.length, text = label(t, column, name);
+      const open = deeper ? make("button", text, { type: "button", className: "name" }) : undefined, pick = make("button", "pick", { type: "button", className: "pick" });
+      if (open) open.addEventListener("click", () => { walk(t, [...path.slice(0, depth), name]); at("walk").querySelector("button")?.focus(); });
+      pick.setAttribute("aria-label", `pick ${text}`);
+      pick.addEventListener("click", () => {
+        state.a = { [column]: [...new Set([...(state.a[column] ?? []), name])] };
+        picker("a", t);
+        ask();
+      });
+      return { name: text, value: t.value[i], low: t.low[i], high: t.high[i], walk: open, pick };
+    });
+    if (!told.length) { holder.replaceChildren(); return; }
+    const caption = `Bars are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.`;
+    holder.replaceChildren(crumbs, ordered(told) ? picture(told, caption) : drawn(told, caption));
+  };
+  const prepared = () => {
+    const one = asked.told.find((each) => each.name === state.table), ready = table();
+    at("rows-file").hidden = one.held;
+    at("asking").hidden = !ready;
+    if (!ready) return;
+    at("to").hidden = !ASKS[state.ask][2];
+    picker("a", ready);
+    picker("b", ready);
+    walk(ready, []);
+  };
+  const choose = (id, options, value, changed) => {
+    at(id).replaceChildren(...options.map(([key, words]) => make("option", words, { value: key, selected: key === value })));
+    at(id).addEventListener("change", () => changed(at(id).value));
+  };
+  const started = () => {
+    const linked = followed();
+    choose("which", asked.told.map((each) => [each.name, each.name]), state.table, (name) => { Object.assign(state, { table: name, a: {}, b: {} }); prepared(); at("answer").replaceChildren(); });
+    at("which").closest("label").hidden = asked.told.length === 1;
+    choose("kind", Object.entries(ASKS).map(([key, [words]]) => [key, words]), state.ask, (name) => { state.ask = name; at("to").hidden = !ASKS[name][2]; ask(); });
+    const levels = [...new Set([0.8, 0.9, 0.95, 0.99, state.c])].sort((a, b) => a - b);
+    choose("confidence", levels.map((each) => [String(each), percent(each)]), String(state.c), (value) => { state.c = Number(value); ask(); });
+    at("rows-file").querySelector("input").addEventListener("change", async (event) => {
+      try { asked.fromCsv(state.table, await event.target.files[0].text()); prepared(); } catch (refusal) { at("answer").replaceChildren(make("p", refusal.message, { className: "warning" })); }
+    });
+    prepared();
+    if (linked) answer();
+  };
+  form.hidden = false;
+  started();
+  window.addEventListener("hashchange", () => { if (followed()) { at("which").value = state.table; at("kind").value = state.ask; at("confidence").value = String(state.c); prepared(); answer(); } });
+})();
