@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 
 import pytest
 
+import asking
 import holdfast as hf
+from holdfast.release.certificate.naming import rows_where
 from holdfast.release.run import release
 from released import job
 from scripts import ROOT
@@ -58,3 +61,42 @@ def test_r_reads_figures_intervals_and_what_is_promised(tmp_path) -> None:
 def test_r_refuses_a_folder_without_a_certificate(tmp_path) -> None:
     with pytest.raises(AssertionError, match="holds no certificate"):
         run_r(f'holdfast_read("{tmp_path}")')
+
+
+@pytest.mark.parametrize(
+    "kind", ["histogram", "hierarchy by onto", "hierarchy given", "categories given", "given with bounds", "cube"]
+)
+def test_r_computes_sums_ratios_and_differences_as_python_does(tmp_path, kind) -> None:
+    folder = asking.folder(tmp_path / "released", kind)
+    table = hf.load(folder).table()
+    asked = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023
+    lines, expected = [], []
+    for first, second in ((asked[0], asked[1]), (asked[3], asked[-1]), (asked[-1], asked[0])):
+        apart = rows_where(table.certificate, table.columns, first) * 1.0
+        apart -= rows_where(table.certificate, table.columns, second)
+        for confidence in (0.95, 0.9):
+            two = f"{listed(first)}, {listed(second)}, {confidence}"
+            lines += [f"holdfast_estimate(release, {listed(first)}, {confidence})"]
+            lines += [f"holdfast_ratio(release, {two})", f"holdfast_difference(release, {two})"]
+            expected += [
+                table.estimate(first, confidence=confidence),
+                table.ratio(first, second, confidence),
+                table.estimate(weights=apart, confidence=confidence),
+            ]
+    said = run_r(
+        "\n".join(
+            [f'release <- holdfast_read("{folder}")']
+            + [f'cat(format(unlist({line}), digits = 17), "\\n")' for line in lines]
+        )
+    )
+    found = [[float(each.replace("NA", "nan")) for each in line.split()] for line in said.strip().splitlines()]
+    for line, mine, known in zip(lines, found, expected, strict=True):
+        error = math.nan if known.standard_error is None else known.standard_error
+        others = [known.value, known.low, known.high, error]
+        assert mine == pytest.approx(others, rel=1e-9, abs=1e-9, nan_ok=True), line
+
+
+def listed(where: dict) -> str:
+    """Names as R writes them."""
+    values = {name: [some] if isinstance(some, str) else some for name, some in where.items()}
+    return f"list({', '.join(f'{name} = c({json.dumps(some)[1:-1]})' for name, some in values.items())})"

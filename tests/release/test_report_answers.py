@@ -1,6 +1,9 @@
 """The report answers questions in a real browser, and its numbers are those of Python."""
 
 import json
+import shutil
+import subprocess
+import tarfile
 from functools import cache
 from urllib.parse import quote
 
@@ -9,13 +12,20 @@ import pytest
 
 import asking
 import browser
+import released
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.naming import weights_of
+from holdfast.release.job.job import Job
+from holdfast.release.report import asked
+from holdfast.release.run import release
+from holdfast.release.spec.spec import read_spec
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(browser.binary() is None, reason="there is no Chromium here: apt-get install chromium"),
 ]
+#: What looks for barriers in a page.
+AXE = "axe-core@4.14.0"
 #: Numbers of an answer; what JSON cannot say goes as text, and a refusal is null.
 ASK = """(cases) => cases.map(([name, ...rest]) => {
   try {
@@ -76,9 +86,9 @@ def test_sums_have_the_numbers_of_python(opened, folders, kind):
 
 def pairs(table, count=6):
     """Pairs of different questions that both have an answer."""
-    asked = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023
-    chosen = np.random.default_rng(1).choice(len(asked), (count, 2))
-    found = [(asked[i], asked[j]) for i, j in chosen.tolist()]
+    some = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023
+    chosen = np.random.default_rng(1).choice(len(some), (count, 2))
+    found = [(some[i], some[j]) for i, j in chosen.tolist()]
     return [(a, b) for a, b in found if (rows_of(table, a) != rows_of(table, b)).any()]
 
 
@@ -129,8 +139,8 @@ def test_ranks_hold_at_once_by_pairs(opened, folders):
 def test_a_link_holds_the_question_and_the_form_answers_it(opened, folders):
     folder = folders("hierarchy by onto")
     known = load(folder).table().estimate({"zone": ["S1", "S2"]}, confidence=0.9)
-    asked = {"table": "table", "ask": "sum", "a": {"zone": ["S1", "S2"]}, "b": {}, "c": 0.9}
-    address = f"{(folder / 'report.html').as_uri()}#q={quote(json.dumps(asked))}"
+    question = {"table": "table", "ask": "sum", "a": {"zone": ["S1", "S2"]}, "b": {}, "c": 0.9}
+    address = f"{(folder / 'report.html').as_uri()}#q={quote(json.dumps(question))}"
     page = opened.page(address)
     said = page("document.querySelector('#answer .said').textContent")
     assert said.startswith(f"S1 + S2: {known.value:,.0f} ({known.low:,.0f} to {known.high:,.0f} at 90")
@@ -140,7 +150,7 @@ def test_a_link_holds_the_question_and_the_form_answers_it(opened, folders):
     assert page("document.querySelectorAll('#answer li').length") == 2
     assert "Bonferroni" in page("document.getElementById('answer').textContent")
     linked = json.loads(page("decodeURIComponent(location.hash.slice(3))"))
-    assert linked == asked | {"ask": "each"}
+    assert linked == question | {"ask": "each"}
     assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
 
 
@@ -155,3 +165,62 @@ def test_rows_are_picked_by_name_by_paste_and_on_a_walk(opened, folders):
     page("document.querySelectorAll('#pick-a textarea')[2].dispatchEvent(new Event('change'))")
     assert "S3 + S1" in page("document.querySelector('#answer .said').textContent")
     assert page("document.querySelector('#answer .warning').textContent") == "Not a value of zone: N9"
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """The script of axe-core, as npm has it."""
+    if shutil.which("npm") is None:
+        pytest.skip("there is no npm here, which brings axe-core")
+    place = tmp_path_factory.mktemp("axe")
+    packed = subprocess.run(["npm", "pack", AXE], cwd=place, capture_output=True, check=False, timeout=120)
+    if packed.returncode:
+        pytest.skip(f"npm could not bring {AXE}")
+    with tarfile.open(next(place.glob("*.tgz"))) as found:
+        return found.extractfile("package/axe.min.js").read().decode()
+
+
+@pytest.mark.parametrize("kind", ["hierarchy by onto", "cube", "several tables", "areas"])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (800, False), (1400, False)])
+def test_axe_finds_no_violation(opened, folders, axe, kind, width, dark):
+    page = opened.page(folders(kind) / "report.html", width, dark=dark)
+    page("document.querySelectorAll('details').forEach(each => each.open = true)")
+    page("new Promise(done => setTimeout(done, 100))")
+    page("document.querySelector('#walk .pick').click()")
+    page(f"{axe};0")
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    assert page(f"axe.run({{runOnly: {tags}}}).then(found => found.violations.map(each => each.id))") == []
+    assert page("document.documentElement.scrollWidth") == width
+
+
+def test_no_label_becomes_a_script_or_an_element(opened, tmp_path):
+    rng = np.random.default_rng(7)
+    pieces = ["<script>window.taken=1</script>", "</script>", "<!--", "]]>", "${1}", "`", '"', "\\", "'", "&lt;"]
+    pieces += ["\u2028", "é", "<img src=x>", "x"]
+    labels = [f"{i}" + "".join(rng.choice(pieces, 4)) for i in range(40)]
+    path = released.written(tmp_path, "histogram", records={})
+    path.write_text(path.read_text().replace("age: [child, adult, old]", f"age: {json.dumps(labels)}"))
+    page = opened.page(release(Job.from_spec(read_spec(path))) / "report.html")
+    assert page("window.taken === undefined && !document.querySelector('main img')")
+    assert page("JSON.parse(document.getElementById('data').textContent)[0].names.age.texts") == labels
+    table = load(tmp_path / "out").table()
+    for label in labels[:5]:
+        known = table.estimate({"age": label})
+        assert page(f"holdfast.estimate({json.dumps({'age': label})}).low") == known.low
+    page("document.querySelector('#walk .pick').click()")
+    assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
+
+
+def test_rows_of_a_table_too_large_for_the_page_come_from_its_file(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(asked, "HELD", 2)
+    folder = release(released.job(tmp_path, "moved"))
+    page, table = opened.page(folder / "report.html"), load(folder).table()
+    assert not page("document.getElementById('rows-file').hidden")
+    document = page.send("DOM.getDocument")["root"]["nodeId"]
+    found = page.send("DOM.querySelector", nodeId=document, selector="#rows-file input")["nodeId"]
+    page.send("DOM.setFileInputFiles", nodeId=found, files=[str(folder / "table.csv")])
+    page("new Promise(done => setTimeout(done, 300))")
+    assert not page("document.getElementById('asking').hidden")
+    known = table.estimate({"zone": "S2"})
+    answer = page("holdfast.estimate({zone: 'S2'})")
+    assert (answer["value"], answer["low"], answer["high"]) == (known.value, known.low, known.high)

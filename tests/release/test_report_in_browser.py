@@ -7,7 +7,6 @@ import browser
 import released
 from holdfast.release.certificate.load import load
 from holdfast.release.job.job import Job
-from holdfast.release.report.figures import SHOWN
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -117,7 +116,7 @@ def test_a_foreign_script_does_not_run(opened, folder, tmp_path):
 
 
 def test_fifty_thousand_rows_open_at_once(opened, tmp_path):
-    rows = [(f"County {i // 250}", f"{i:06d}") for i in range(SHOWN)]
+    rows = [(f"County {i // 250}", f"{i:06d}") for i in range(49_700)]
     path = released.written(tmp_path, "moved", records={})
     (tmp_path / "zones.csv").write_text("borough,zone\n" + "\n".join(map(",".join, rows)) + "\n")
     text = path.read_text().replace("consistent, nonnegative, {between: {high: 100000, at: [zone]}}", "consistent")
@@ -127,9 +126,10 @@ def test_fifty_thousand_rows_open_at_once(opened, tmp_path):
     page = opened.page(folder / "report.html")
     assert page("document.documentElement.scrollHeight") > 1000
     assert cpu_seconds(opened) - before < 2
-    assert "The first 50,000 of 50,201 rows" in page("document.body.innerText")
-    typed(page, "012345")
-    assert page(NAMES) == ["012345"]
+    assert len((folder / "report.html").read_bytes()) <= 3e6
+    assert "The first 5,000 of 49,900 rows" in page("document.body.innerText")
+    typed(page, "001234")
+    assert page(NAMES) == ["001234"]
     assert page.seen(*TROUBLE) == []
 
 

@@ -168,6 +168,24 @@ def export(
     showing.written(text, output)
 
 
+@verb("holdfast site out/2026-05 out/2026-06 --output public")
+def site(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of releases.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("site"),
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a site of releases that verify: a page for each, and an index with what was spent; nothing else."""
+    from holdfast.cli import showing
+
+    with command(quiet=quiet or json) as step:
+        step("verifying")
+        from holdfast.release.report.site import site as made
+
+        index = made(folders, output)
+    showing.told(json, quiet, lambda: {"index": str(index), "releases": len(folders)}, f"wrote {index}")
+
+
 @verb("holdfast papers", "holdfast papers two-views-table-1", "holdfast papers all --output papers")
 def papers(
     name: Annotated[str, typer.Argument(metavar="[list|all|NAME]", help="An item, or all of them.")] = "list",

@@ -6,6 +6,7 @@
 #   release$tables$table          a data frame: labels as texts, value, low, high
 #   holdfast_promise(release)     every statement that holds, best first
 #   holdfast_rows(release, borough = "North")
+#   holdfast_estimate(release, list(zone = c("N1", "S2")), 0.95)     and holdfast_ratio, holdfast_difference
 #
 # Nothing beyond base R is needed. The certificate is JSON; a small reader of it stands at the end of this file.
 
@@ -36,7 +37,7 @@ holdfast_read <- function(folder) {
     tables[[table$name]] <- found
   }
   structure(
-    list(title = certificate$title, tables = tables, certificate = certificate, folder = folder),
+    list(title = certificate$title, tables = tables, certificate = certificate, folder = folder, held = new.env()),
     class = "holdfast_release"
   )
 }
@@ -85,10 +86,551 @@ print.holdfast_release <- function(x, ...) {
   as.numeric(value)
 }
 
+# --- sums, ratios and differences with intervals: what report.html holds of the law of the errors, and its steps -----
+#
+#   holdfast_estimate(release, list(zone = c("A", "B")), 0.95)
+#   holdfast_ratio(release, list(zone = "A"), list(borough = "North"))
+#   holdfast_difference(release, list(zone = "A"), list(zone = "B"))       both sums of one table
+#
+# Each gives value, low, high, standard_error; the numbers are those of hf.load(...).table().estimate(...) in Python.
+
+holdfast_estimate <- function(release, where, confidence = 0.95, table = 1) {
+  held <- .held(release, table)
+  sum <- .known(held, .weights(held, where))
+  .answer(sum$value, sum$error, .interval(sum, confidence))
+}
+
+holdfast_difference <- function(release, where, other, confidence = 0.95, table = 1) {
+  held <- .held(release, table)
+  sum <- .known(held, .weights(held, where) - .weights(held, other))
+  .answer(sum$value, sum$error, .interval(sum, confidence))
+}
+
+holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
+  held <- .held(release, table)
+  above <- .known(held, .weights(held, where))
+  below <- .known(held, .weights(held, to))
+  tail <- (1 - confidence) / 2
+  error <- NA_real_
+  if (is.null(above$noise) || above$told || below$told) {
+    ends <- .quotient(.interval(above, confidence), .interval(below, confidence))
+  }
+  if (!is.null(above$noise)) {
+    a <- above$centre
+    b <- below$centre
+    both <- (held$noise(above$weights + below$weights)$error^2 - above$error^2 - below$error^2) / 2
+    if (b != 0) error <- sqrt(max(above$error^2 - 2 * a / b * both + (a / b)^2 * below$error^2, 0)) / abs(b)
+    if (!above$told && !below$told) {
+      ends <- if (held$law$kind == "normal") .fieller(a, b, above$error^2, both, below$error^2, stats::qnorm(1 - tail))
+      else if (held$law$kind == "moved") .by_law(held, above, below, tail)
+      else .quotient(a + c(-1, 1) * .far(above$noise, tail / 2), b + c(-1, 1) * .far(below$noise, tail / 2))
+      certain <- .quotient(above$certain, below$certain)
+      ends <- if (ends[2] < certain[1] || certain[2] < ends[1]) certain else .within(ends, certain)
+    }
+  }
+  if (above$certain[1] >= 0 && .certain(held, below$weights - above$weights)[1] >= 0) ends <- .within(ends, c(0, 1))
+  .answer(if (below$value == 0) NaN else above$value / below$value, error, ends)
+}
+
+.answer <- function(value, error, ends) list(value = value, low = ends[1], high = ends[2], standard_error = error)
+.within <- function(ends, limit) pmin(pmax(ends, limit[1]), limit[2])
+
+.quotient <- function(above, below) {
+  if (below[1] < 0 || below[2] <= 0) return(c(-Inf, Inf))
+  if (below[1] == 0) return(c(if (above[1] >= 0) above[1] / below[2] else -Inf, Inf))
+  c(above[1] / below[if (above[1] >= 0) 2 else 1], above[2] / below[if (above[2] < 0) 2 else 1])
+}
+
+.fieller <- function(a, b, first, both, second, factor) {
+  square <- b^2 - factor^2 * second
+  middle <- a * b - factor^2 * both
+  if (square <= 0) return(c(-Inf, Inf))
+  (middle + c(-1, 1) * sqrt(max(middle^2 - square * (a^2 - factor^2 * first), 0))) / square
+}
+
+.by_law <- function(held, above, below, tail) {
+  sizes <- c(above$error, below$error)
+  bare <- list(.bare(held$law, above$weights) / sizes[1], .bare(held$law, below$weights) / sizes[2])
+  values <- c(above$centre, below$centre) / sizes
+  near <- 1e-12 * sum(abs(values))
+  turned <- function(x, y) .independent(held$law, x * bare[[1]] + y * bare[[2]])
+  apart <- function(angle) abs(values[1] * cos(angle) - values[2] * sin(angle))
+  reach <- function(sum, some) if (is.null(found <- .wide(sum, some))) stop("so rare an error cannot be computed here", call. = FALSE) else found
+  if (abs(values[2]) <= reach(turned(0, 1), tail) + near) return(c(-Inf, Inf))
+  middle <- atan(values[1] / values[2])
+  end <- function(last) {
+    ways <- list(c(middle, last))
+    while (length(ways)) {
+      first <- ways[[length(ways)]][1]
+      far <- ways[[length(ways)]][2]
+      ways[[length(ways)]] <- NULL
+      centre <- (first + far) / 2
+      across <- turned(sin(centre), cos(centre))
+      here <- turned(cos(centre), -sin(centre))
+      away <- min(apart(first), apart(far)) - near - sin(abs(far - first) / 2) * .proved(across, 1e-3 * tail)
+      if (away > 0 && (away > .proved(here, 0.999 * tail) || away > reach(here, 0.999 * tail))) next
+      if (abs(far - first) <= 1e-3 * abs(far - middle) || abs(far - middle) <= 1e-12) return(tan(far) * sizes[1] / sizes[2])
+      ways <- c(ways, list(c(first, centre), c(centre, far)))
+    }
+    stop("the way at the ratio itself is never left out")
+  }
+  c(end(-pi / 2), end(pi / 2))
+}
+
+# What report.html holds of a table, made ready once for every release that was read.
+.held <- function(release, table) {
+  number <- if (is.character(table)) match(table, names(release$tables)) else table
+  if (is.na(number) || number > length(release$tables)) stop("there is no table ", table, call. = FALSE)
+  if (is.null(release$held[[paste0("t", number)]])) {
+    text <- paste(readLines(file.path(release$folder, "report.html"), encoding = "UTF-8", warn = FALSE), collapse = "\n")
+    start <- regexpr('id="data">', text, fixed = TRUE) + 10
+    rest <- substring(text, start)
+    told <- .json(substring(rest, 1, regexpr("</script>", rest, fixed = TRUE) - 1))[[number]]
+    assign(paste0("t", number), .ready(told), envir = release$held)
+  }
+  release$held[[paste0("t", number)]]
+}
+
+.ready <- function(told) {
+  if (!told$held) stop("report.html does not hold the rows of ", told$name, ": ask Python", call. = FALSE)
+  if (!told$known %in% c("law", "bounds")) stop("the errors of ", told$name, " are known from simulation alone: ask Python", call. = FALSE)
+  held <- told
+  held$columns <- unlist(told$columns)
+  held$places <- unlist(told$places)
+  held$names <- lapply(told$names, function(each) unlist(each$texts)[match(.unrun(each$codes), seq_along(each$texts) - 1)])
+  for (name in c("value", "low", "high", "centre", "least", "most")) held[[name]] <- .numbers(told[[name]])
+  held["sums"] <- list(.sparse(told$sums))
+  if (!is.null(told$tree)) held$tree <- list(parents = .unrun(told$tree$parents) + 1, by = told$tree$by)
+  if (!is.null(told$law)) {
+    law <- told$law
+    for (name in c("parameter", "variance", "spreads")) law[[name]] <- vapply(law[[name]], .number, 0)
+    law$which <- .unrun(law$which) + 1
+    law["rows"] <- list(.sparse(told$law$rows))
+    held$law <- law
+    tree <- if (law$kind == "given") .tree(law)
+    held$noise <- function(weights) if (is.null(tree)) .independent(law, .bare(law, weights)) else tree(weights)
+  }
+  held
+}
+
+.unrun <- function(runs) {
+  runs <- as.numeric(unlist(runs))
+  cumsum(rep(runs[c(TRUE, FALSE)], runs[c(FALSE, TRUE)]))
+}
+
+.numbers <- function(told) {
+  if (is.character(told)) return(.doubles(told))
+  if (!is.null(names(told)) && "all" %in% names(told)) return(rep(as.numeric(sub("Infinity", "Inf", told$all)), told$n))
+  if (!is.null(names(told))) return(.unrun(told$runs))
+  as.numeric(unlist(told))
+}
+
+.doubles <- function(text) {
+  signs <- c(LETTERS, letters, 0:9, "-", "_")
+  codes <- match(strsplit(gsub("=", "", text), "")[[1]], signs) - 1
+  codes <- matrix(c(codes, rep(0, -length(codes) %% 4)), 4)
+  bytes <- rbind(codes[1, ] * 4 + codes[2, ] %/% 16, (codes[2, ] %% 16) * 16 + codes[3, ] %/% 4, (codes[3, ] %% 4) * 64 + codes[4, ])
+  count <- (nchar(gsub("=", "", text)) * 3) %/% 4 %/% 8
+  readBin(as.raw(bytes), "double", count, size = 8, endian = "little")
+}
+
+.sparse <- function(told) {
+  if (is.null(told)) return(NULL)
+  sizes <- .unrun(told$sizes)
+  list(count = length(sizes), row = rep(seq_along(sizes), sizes), at = .unrun(told$at) + 1, sign = .numbers(told$sign))
+}
+
+.weights <- function(held, where) {
+  labels <- unlist(held$labels)
+  chosen <- rep(TRUE, held$rows)
+  for (name in names(where)) {
+    if (name == "level" || !name %in% names(held$names)) stop("there is no column ", name, call. = FALSE)
+    strange <- setdiff(as.character(where[[name]]), held$names[[name]])
+    if (length(strange)) stop(name, " has no value ", strange[1], call. = FALSE)
+    chosen <- chosen & !is.na(held$names[[name]]) & held$names[[name]] %in% as.character(where[[name]])
+  }
+  plain <- vapply(names(where), function(name) if (sub("_label$", "", name) %in% labels) sub("_label$", "", name) else name, "")
+  chosen <- chosen & held$names$level == .level(held, plain, where)
+  if (held$rows > held$outputs && length(held$places)) {
+    categories <- setdiff(held$columns, held$places)
+    behind <- seq_len(held$rows) > held$outputs
+    chosen <- chosen & behind != any(categories %in% plain)
+    for (name in categories) chosen <- chosen & (!behind | is.na(held$names[[name]]))
+  }
+  if (!any(chosen)) stop("no row has these names together", call. = FALSE)
+  as.numeric(chosen)
+}
+
+.level <- function(held, named, where) {
+  deep <- max(c(0, which(held$places %in% named)))
+  wanted <- setdiff(named, c(held$places, if (length(held$linked)) "table"))
+  of <- NULL
+  if (length(held$linked)) {
+    meant <- Filter(function(each) all(wanted %in% unlist(each[[2]])), held$linked)
+    if (!is.null(where$table)) of <- where$table
+    else if (length(meant) == 1) of <- meant[[1]][[1]] else stop("say which table is meant", call. = FALSE)
+  }
+  best <- NULL
+  for (i in seq_along(held$margins)) {
+    margin <- held$margins[[i]]
+    axes <- unlist(margin$axes)
+    told <- c(axes, unlist(lapply(held$recoded, function(each) {
+      finer <- Filter(function(other) other[[1]] %in% axes && other[[2]] == each[[2]] && other[[3]] >= each[[3]], held$recoded)
+      if (each[[2]] %in% axes || length(finer)) each[[1]]
+    })))
+    if ((!is.null(of) && !identical(margin$table, of)) || margin$places < deep || !all(wanted %in% told)) next
+    key <- c(margin$places, length(axes), !all(wanted %in% axes))
+    apart <- if (is.null(best)) -1 else (key - best$key)[key != best$key][1]
+    if (!is.na(apart) && apart < 0) best <- list(key = key, level = held$levels[[i]])
+  }
+  if (is.null(best)) stop("no level has all of ", paste(named, collapse = ", "), call. = FALSE)
+  best$level
+}
+
+.limits <- function(held, weights) {
+  used <- which(weights != 0)
+  ends <- cbind(weights[used] * held$least[used], weights[used] * held$most[used])
+  c(sum(pmin(ends[, 1], ends[, 2])), sum(pmax(ends[, 1], ends[, 2])))
+}
+
+.certain <- function(held, weights) {
+  found <- .limits(held, weights)
+  if (is.null(held$tree)) return(found)
+  parents <- held$tree$parents
+  below <- matrix(weights, held$tree$by)
+  depth <- rep(0, length(parents))
+  here <- parents
+  while (any(here > 0)) {
+    depth <- depth + (here > 0)
+    here <- ifelse(here > 0, parents[pmax(here, 1)], 0)
+  }
+  for (d in seq_len(max(depth))) below[, depth == d] <- below[, depth == d] + below[, parents[depth == d]]
+  below[, unique(parents[parents > 0])] <- 0
+  other <- .limits(held, as.numeric(below))
+  c(max(found[1], other[1]), min(found[2], other[2]))
+}
+
+.known <- function(held, asked) {
+  weights <- asked[seq_len(held$outputs)]
+  if (!is.null(held$sums)) {
+    more <- asked[held$outputs + held$sums$row] * held$sums$sign
+    weights <- weights + .added(more, held$sums$at, held$outputs)
+  }
+  noise <- if (!is.null(held$noise)) held$noise(weights)
+  certain <- .certain(held, weights)
+  list(held = held, asked = asked, weights = weights, value = sum(asked * held$value), certain = certain, noise = noise,
+       centre = sum(weights * held$centre), error = if (is.null(noise)) NA_real_ else noise$error,
+       sure = is.null(noise) || certain[1] == certain[2],
+       told = is.null(noise) || certain[1] == certain[2] || noise$error <=
+         1e-9 * held$law$unit * sqrt(max(held$law$variance, na.rm = TRUE)) * max(abs(weights)))
+}
+
+.interval <- function(sum, confidence) {
+  if (!(confidence > 0 && confidence < 1)) stop("confidence must lie between 0 and 1", call. = FALSE)
+  used <- which(sum$asked != 0)
+  if (length(used) == 1 && confidence == sum$held$confidence) {
+    return(sort(sum$asked[used] * c(sum$held$low[used], sum$held$high[used])))
+  }
+  if (sum$sure) return(sum$certain)
+  ends <- .within(sum$centre + c(-1, 1) * .far(sum$noise, (1 - confidence) / 2), sum$certain)
+  if (any(sum$weights %% 1 != 0)) return(ends)
+  inner <- c(ceiling(ends[1] - 1e-6), floor(ends[2] + 1e-6))
+  if (inner[1] <= inner[2]) inner else c(floor(ends[1]), ceiling(ends[2]))
+}
+
+.added <- function(values, at, count) {
+  found <- numeric(count)
+  if (length(values)) {
+    sums <- rowsum(values, at)
+    found[as.integer(rownames(sums))] <- sums[, 1]
+  }
+  found
+}
+
+.bare <- function(law, weights) {
+  rows <- law$rows
+  if (is.null(rows)) return(weights)
+  spread <- law$spreads[law$which]
+  across <- function(x) .added(rows$sign * x[rows$at], rows$row, rows$count)
+  back <- function(y) .added(rows$sign * y[rows$row], rows$at, length(weights))
+  diagonal <- .added(rows$sign^2 * spread[rows$at], rows$row, rows$count)
+  found <- numeric(rows$count)
+  rest <- across(spread * weights)
+  way <- rest / diagonal
+  length <- enough <- sum(rest * way)
+  for (n in seq_len(4000)) {
+    if (length <= 1e-30 * enough) break
+    image <- across(spread * back(way))
+    size <- length / sum(way * image)
+    found <- found + size * way
+    rest <- rest - size * image
+    following <- sum(rest^2 / diagonal)
+    way <- rest / diagonal + following / length * way
+    length <- following
+  }
+  weights - back(found)
+}
+
+.wave <- function(law, k, x) {
+  size <- law$parameter[k]
+  if (!law$gaussian) return(1 / (1 + law$variance[k] * (if (law$integer) 2 * sin(x / 2)^2 else x^2 / 2)))
+  if (!law$integer) return(exp(-size * x^2 / 2))
+  near <- x - 2 * pi * round(x / (2 * pi))
+  total <- function(y) {
+    found <- 0 * y
+    for (m in -4:4) found <- found + if (size > 0.16) exp(-size * (y + 2 * pi * m)^2 / 2) else exp(-m^2 / (2 * size)) * cos(m * y)
+    found
+  }
+  total(near) / total(0)
+}
+
+.tilted <- function(law, k, t) {
+  if (law$gaussian) return(law$parameter[k] * t^2 / 2)
+  rest <- 1 - law$variance[k] * (if (law$integer) cosh(pmin(abs(t), 700)) - 1 else t^2 / 2)
+  ifelse(rest > 0, -log(pmax(rest, 1e-300)), Inf)
+}
+
+.independent <- function(law, bare) {
+  most <- max(abs(bare))
+  if (most == 0) return(list(error = 0))
+  share <- round(abs(bare) / most * 1e12)
+  parts <- split(share[share > 0], law$which[share > 0])
+  parts <- lapply(names(parts), function(k) {
+    times <- table(parts[[k]])
+    list(k = as.integer(k), size = as.numeric(names(times)) / 1e12 * most * law$unit, times = as.numeric(times))
+  })
+  total <- function(one) sum(vapply(parts, one, 0))
+  phi <- function(x) vapply(x, function(w) exp(total(function(p) sum(p$times * log(.wave(law, p$k, w * p$size))))), 0)
+  list(error = sqrt(total(function(p) sum(p$times * p$size^2) * law$variance[p$k])), phi = phi, fallen = phi,
+       lattice = law$integer, normal = law$kind == "normal", leaves = unlist(lapply(parts, function(p) p$size)),
+       tilted = function(t) total(function(p) sum(p$times * .tilted(law, p$k, t * p$size))))
+}
+
+.proved <- function(sum, tail) {
+  if (sum$error == 0) return(0)
+  golden <- (sqrt(5) - 1) / 2
+  ends <- c(sum$error, max(sum$leaves))
+  low <- log(1e-3 / max(ends))
+  high <- log(1e3 / min(ends))
+  limit <- function(place) (sum$tilted(exp(place)) - log(tail)) / exp(place)
+  inner <- c(high - (high - low) * golden, low + (high - low) * golden)
+  limits <- c(limit(inner[1]), limit(inner[2]))
+  best <- min(limits)
+  while (high - low > 0.05) {
+    if (limits[1] <= limits[2]) {
+      high <- inner[2]
+      inner <- c(high - (high - low) * golden, inner[1])
+      limits <- c(limit(inner[1]), limits[1])
+    } else {
+      low <- inner[1]
+      inner <- c(inner[2], low + (high - low) * golden)
+      limits <- c(limits[2], limit(inner[2]))
+    }
+    best <- min(best, limits)
+  }
+  best
+}
+
+.around <- function(sum, tail) if (is.null(sum$around)) .proved(sum, tail) + .proved(sum, 1e-3 * tail / 2) else sum$around
+
+.far <- function(sum, tail) {
+  if (sum$error == 0) return(0)
+  if (isTRUE(sum$normal)) return(sum$error * stats::qnorm(1 - tail))
+  found <- .least(sum, tail)
+  if (is.null(found)) found <- .wide(sum, tail)
+  if (is.null(found)) stop("so rare an error cannot be computed here: ask Python", call. = FALSE) else found
+}
+
+.least <- function(sum, tail) {
+  sizes <- sort(unique(abs(sum$leaves[sum$leaves != 0])))
+  step <- sizes[1]
+  if (tail < 1e-8 || !sum$lattice || any(abs(sizes / step - round(sizes / step)) > 1e-9)) return(NULL)
+  falls <- sizes[length(sizes)] - step <= 1e-9 * step
+  around <- .around(sum, tail)
+  half <- ceiling(around / step / 2)
+  if (!is.finite(around) || (!falls && half > 240)) return(NULL)
+  base <- 2 * pi / ((2 * half + 1) * step)
+  terms <- numeric()
+  while (length(terms) < half) {
+    if (falls && length(terms) && abs(terms[length(terms)]) < 1e-4 * tail) {
+      if (sum$fallen(base * length(terms)) < 1e-4 * tail) break
+      falls <- FALSE
+    }
+    if (length(terms) >= 240) return(NULL)
+    terms <- c(terms, sum$phi(base * seq(length(terms) + 1, min(length(terms) + 16, half))))
+  }
+  turns <- seq_along(terms) * pi / (2 * half + 1)
+  inside <- function(places) ((2 * places + 1) + 2 * sum(terms / sin(turns) * sin((2 * places + 1) * turns))) / (2 * half + 1)
+  low <- -1
+  high <- half
+  while (high - low > 1) {
+    middle <- (low + high) %/% 2
+    if (1 - inside(middle) <= (2 - 2e-3) * tail) high <- middle else low <- middle
+  }
+  high * step
+}
+
+.wide <- function(sum, tail) {
+  if (sum$error == 0) return(0)
+  around <- .around(sum, tail)
+  blur <- sum$error / 60
+  count <- ceiling(sqrt(-2 * log(1e-4 * tail)) / (blur * 2 * pi / around))
+  if (tail < 1e-8 || !is.finite(around) || count > 2000) return(NULL)
+  x <- 2 * pi / around * seq_len(count)
+  terms <- sum$phi(x) * exp(-(x * blur)^2 / 2) / x
+  beyond <- function(q) 1 - (2 * q + 4 * sum(terms * sin(x * q))) / around
+  min(vapply(seq(1, 4, 0.25), function(margin) {
+    allowed <- (2 - 1e-3) * tail * stats::pnorm(margin)
+    low <- 0
+    high <- around / 2
+    for (n in seq_len(60)) if (beyond(middle <- (low + high) / 2) > allowed) low <- middle else high <- middle
+    margin * blur + (low + high) / 2
+  }, 0))
+}
+
+# Whole noise given that a tree adds up: messages from the leaves on, each on a circle of its own.
+.tree <- function(law) {
+  rows <- split(seq_along(law$rows$at), law$rows$row)
+  outputs <- length(law$which)
+  count <- outputs
+  parent <- rep(0, outputs + length(rows))
+  exact <- rep(FALSE, outputs + length(rows))
+  for (entries in rows) {
+    some <- law$rows$at[entries]
+    if (length(some) == 1) {
+      exact[some] <- TRUE
+      next
+    }
+    signs <- law$rows$sign[entries]
+    owner <- some[signs > 0 & any(signs < 0)]
+    if (!length(owner)) {
+      owner <- count <- count + 1
+      exact[owner] <- TRUE
+    }
+    parent[setdiff(some, owner)] <- owner
+  }
+  parent <- parent[seq_len(count)]
+  exact <- exact[seq_len(count)]
+  children <- lapply(seq_len(count), function(v) integer())
+  below <- split(seq_len(count), factor(parent, levels = 0:count))
+  for (v in seq_len(count)) children[[v]] <- below[[v + 1]]
+  order <- below[[1]]
+  i <- 1
+  while (i <= length(order)) {
+    order <- c(order, children[[order[i]]])
+    i <- i + 1
+  }
+  inner <- lengths(children) > 0
+  kind <- c(law$which, rep(NA, count - outputs))
+  variance <- ifelse(is.na(kind), Inf, law$variance[kind])
+  variance[is.na(variance)] <- Inf
+  own <- spread <- widest <- length_of <- numeric(count)
+  for (v in rev(order)) {
+    deviation <- sqrt(variance[v])
+    tail <- if (law$gaussian) 9 * deviation + 2 else 26 * deviation + 4
+    sums <- if (inner[v]) 9 * sqrt(sum(spread[children[[v]]])) + max(widest[children[[v]]]) + 2 else Inf
+    own[v] <- if (exact[v]) 0 else ceiling(min(tail, sums))
+    if (inner[v]) length_of[v] <- 2^ceiling(log2(max(16, own[v] + sums + 1, 2 * own[v] + 1)))
+    spread[v] <- if (exact[v]) 0 else min(variance[v], if (inner[v]) sum(spread[children[[v]]]) else Inf)
+    widest[v] <- own[v]
+  }
+  weight <- function(v, t) {
+    if (exact[v]) return(as.numeric(t == 0))
+    if (!is.finite(variance[v])) return(rep(1, length(t)))
+    if (law$gaussian) exp(-t^2 / (2 * law$parameter[kind[v]])) else exp(-abs(t) / law$parameter[kind[v]])
+  }
+  places <- function(v) seq(-own[v], own[v])
+  angles <- function(size) {
+    k <- seq_len(size) - 1
+    2 * pi * ifelse(k > size / 2, k - size, k) / size
+  }
+  spectrum <- function(v, size, sums, x, slope) {
+    if (!inner[v]) return(if (exact[v]) rep(1, size) else .wave(law, kind[v], angles(size) + x * slope))
+    t <- places(v)
+    values <- sums[t %% length(sums) + 1] * weight(v, t) * exp(1i * x * slope * t)
+    around <- complex(size)
+    for (j in seq_along(t)) around[t[j] %% size + 1] <- around[t[j] %% size + 1] + values[j]
+    Re(stats::fft(around, inverse = TRUE))
+  }
+  flat <- vector("list", count)
+  norm <- numeric(count)
+  flat_spectrum <- function(v, size) spectrum(v, size, flat[[v]], 0, 0) / (if (inner[v]) norm[v] else 1)
+  joined <- function(v, slopes, one) {
+    some <- children[[v]]
+    key <- ifelse(inner[some], paste("n", some), paste(ifelse(exact[some], 0, kind[some]), slopes[some]))
+    product <- rep(1, length_of[v])
+    for (group in split(some, key)) product <- product * one(group[1])^length(group)
+    stats::fft(product) / length_of[v]
+  }
+  for (v in rev(order)) {
+    if (!inner[v]) next
+    flat[[v]] <- joined(v, numeric(count), function(c) flat_spectrum(c, length_of[v]))
+    norm[v] <- sum(weight(v, places(v)) * Re(flat[[v]])[places(v) %% length_of[v] + 1])
+  }
+  prepared <- function(weights) {
+    weights <- c(weights, rep(0, count - length(weights)))
+    slope <- weights
+    common <- numeric(count)
+    bends <- rep(FALSE, count)
+    for (v in rev(order)) {
+      if (!inner[v]) next
+      all <- sort(slope[children[[v]]])
+      common[v] <- all[length(all) %/% 2 + 1]
+      slope[v] <- slope[v] + common[v]
+      bends[v] <- all[1] != all[length(all)] || any(bends[children[[v]]])
+    }
+    rest <- ifelse(parent > 0, slope - common[pmax(parent, 1)], 0)
+    tops <- order[parent[order] == 0]
+    tops <- tops[bends[tops] | (slope[tops] != 0 & !exact[tops])]
+    function(x) vapply(x, function(w) {
+      known <- flat
+      for (v in rev(order[bends[order]])) {
+        known[[v]] <- joined(v, rest, function(c) {
+          if (!bends[c] && rest[c] == 0) return(flat_spectrum(c, length_of[v]))
+          spectrum(c, length_of[v], known[[c]], w, rest[c]) / (if (inner[c]) norm[c] else 1)
+        })
+      }
+      found <- 1
+      for (v in tops) {
+        t <- places(v)
+        found <- found * (if (!inner[v]) .wave(law, kind[v], w * slope[v])
+          else sum(Re(known[[v]][t %% length_of[v] + 1] * exp(1i * w * slope[v] * t)) * weight(v, t)) / norm[v])
+      }
+      found
+    }, 0)
+  }
+  leaves_of <- function(weights) {
+    found <- c(weights, rep(0, count - length(weights)))
+    for (v in order) found[v] <- if (exact[v]) 0 else found[v] + (if (parent[v] > 0) found[parent[v]] else 0)
+    ifelse(inner, 0, found)
+  }
+  function(weights) {
+    leaves <- leaves_of(weights)
+    if (all(leaves == 0)) return(list(error = 0))
+    phi <- prepared(weights)
+    of <- function(rough) {
+      x <- 0.045 / sqrt(rough) * 1:6
+      row <- 2 * (1 - phi(x)) / x^2
+      for (j in 1:5) row <- (x[(1 + j):6]^2 * row[-length(row)] - x[1:(6 - j)]^2 * row[-1]) / (x[(1 + j):6]^2 - x[1:(6 - j)]^2)
+      row
+    }
+    rough <- sum(leaves^2 * ifelse(is.finite(variance) & !exact, variance, 1) * (leaves != 0))
+    found <- of(rough)
+    for (n in 1:3) if (rough > 1.5 * found && found > 0) {
+      rough <- found
+      found <- of(rough)
+    }
+    error <- sqrt(max(found, 0))
+    unsigned <- if (any(leaves < 0) && any(leaves > 0)) prepared(abs(leaves)) else phi
+    list(error = error, phi = phi, fallen = unsigned, lattice = TRUE, leaves = leaves, around = 30 * error + 2 * max(abs(leaves)))
+  }
+}
+
 # --- JSON in base R: enough for certificates and data packages -------------------------------------------------------
 
-holdfast_json <- function(path) {
-  text <- paste(readLines(path, encoding = "UTF-8", warn = FALSE), collapse = "\n")
+holdfast_json <- function(path) .json(paste(readLines(path, encoding = "UTF-8", warn = FALSE), collapse = "\n"))
+
+.json <- function(text) {
   # Texts, numbers, words and signs, one after the other; what is between them is space.
   pattern <- '"(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*|true|false|null|[][{}:,]'
   tokens <- regmatches(text, gregexpr(pattern, text, perl = TRUE))[[1]]
@@ -116,7 +658,8 @@ holdfast_json <- function(path) {
       token <- following()
       while (token != "]") {
         if (token == ",") token <- following()
-        found <- c(found, list(value(token)))
+        one <- value(token)
+        if (is.null(one)) found[length(found) + 1] <- list(NULL) else found[[length(found) + 1]] <- one
         token <- following()
       }
       return(found)

@@ -47,8 +47,7 @@ from holdfast.release.pieces.engines import Parts, drawing
 from holdfast.release.pieces.parts import Folder
 from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.report.asked import asked
-from holdfast.release.report.figures import SHOWN
+from holdfast.release.report.asked import HELD, asked
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
 from holdfast.release.spec.origin import Origin
@@ -423,7 +422,7 @@ def _expected_bytes(table: Table) -> int:
         columns = {name: each.column for name, each in names.of(*names.parts[-1]).items()}
     rows = slice(None, None, -(-len(columns["level"]) // SAMPLE))
     per_row = sum(np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in columns.values())
-    page = min(table.layout.query.n, SHOWN) * (per_row + ON_THE_PAGE)
+    page = min(table.layout.query.n, HELD) * (per_row + ON_THE_PAGE)
     return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 

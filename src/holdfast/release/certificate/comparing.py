@@ -175,6 +175,8 @@ def weighted(errors: Floats, weights: Floats) -> Floats:
 
 #: The part of what may be missed that is spent on turning from one direction of a ratio to the next.
 RARE = 1e-3
+#: The part of the widest noise below which an error is rounding.
+NOTHING = 1e-9
 #: Figures of a sum whose own intervals are added up where its errors cannot be simulated.
 FEW = 1_000
 
@@ -220,6 +222,16 @@ class Summed:
     def sure(self) -> bool:
         """Whether its interval does not hang on the noise: it is exact, or no law of errors is known."""
         return self.bars.spread is None or self.certain[0] == self.certain[1]
+
+    @property
+    def told(self) -> bool:
+        """Whether it is sure, or other figures tell it: all that is left of its error is rounding."""
+        model = None if self.bars.spread is None else self.bars.spread.model
+        if self.sure or model is None or self.error is None:
+            return self.sure
+        squares = model.law.variances
+        most = math.sqrt(squares[np.isfinite(squares)].max(initial=0.0)) * np.abs(self.weights).max(initial=0.0)
+        return bool(self.error <= NOTHING * model.unit * most)
 
     def errors(self) -> Floats | None:
         study = self.study()
@@ -319,7 +331,7 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
     if joint is not None and b:
         r = a / b
         error = math.sqrt(max(joint[0, 0] - 2 * r * joint[0, 1] + r * r * joint[1, 1], 0.0)) / abs(b)
-    if joint is None or above.sure or below.sure:
+    if joint is None or above.told or below.told:
         return error, quotient(above.interval(tail), below.interval(tail))
     interval = _ends_of_ratio(above, below, tail)
     if interval is None:
@@ -336,15 +348,16 @@ def ratio_by_law(above: Summed, below: Summed, tail: float) -> Ends | None:
     Directions as in `studied_ratio`, but for the middle of a way of half width h: turned by δ ≤ h an error is at most
     |e| + sin h·|f|, f across e, and f is beyond what is proved of it RARE of the tail at most.
     """
-    spread, scale = above.bars.spread, (above.error, below.error)
-    if spread is None or spread.characteristic is None or not scale[0] or not scale[1]:
+    spread, one, other = above.bars.spread, above.error, below.error
+    if spread is None or spread.characteristic is None or not one or not other:
         return None
-    law, values = spread.characteristic, np.array([above.centre / scale[0], below.centre / scale[1]])
+    scale, law, variance_of = (one, other), spread.characteristic, spread.variance_of
+    values = np.array([above.centre / scale[0], below.centre / scale[1]])
     near = ROUNDING * float(np.abs(values).sum())
 
     def turned(x: float, y: float) -> Sums:
         weights = x * above.weights / scale[0] + y * below.weights / scale[1]
-        return Sums([(law, weights)], math.sqrt(max(spread.variance_of(weights), 0.0)))
+        return Sums([(law, weights)], math.sqrt(max(variance_of(weights), 0.0)))
 
     def left(first: float, far: float) -> bool | None:
         """Whether nothing between two directions is in the set; None where that is too much work."""

@@ -106,7 +106,7 @@ def _tellable(model: ErrorModel) -> bool:
     except Refused:
         return False
     unmeasured = ~np.isfinite(model.law.variances)
-    if model.kind != "given":
+    if model.kind != "given" or model.almost_normal:
         return not unmeasured.any() and not isinstance(rows, OwnSums)
     inner = np.zeros(model.law.n, dtype=bool)
     below = np.minimum.reduceat(rows.data, rows.indptr[:-1]) < 0  # a parent counts once and its children less

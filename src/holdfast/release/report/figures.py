@@ -18,8 +18,8 @@ import numpy.typing as npt
 from holdfast.release.facts.table import TableCertificate
 from holdfast.release.storage.tables import ROW, label_column
 
-#: Rows of each table that the page shows, upper levels first; the files hold all.
-SHOWN = 50_000
+#: Rows of each table that the page lists, upper levels first; the page holds more to answer from, and the files all.
+SHOWN = 5_000
 #: Longer lists are cut into parts that open, and tables of at most so many rows are printed whole.
 PART, FEW = 400, 1_000
 #: A cross table has at most so many columns of figures.

@@ -51,7 +51,7 @@ def report(
         example = {lowest: next((str(name) for name in columns[lowest].tolist() if name is not None), "")}
         about = {"example": example, "few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
         shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
-    style, script = _text("report.css"), "\n".join(map(_text, SCRIPTS))
+    style, script = text_of("report.css"), "\n".join(map(text_of, SCRIPTS))
     return _page().render(
         certificate=certificate,
         tables=shown,
@@ -72,7 +72,7 @@ def report(
         script=Markup(script),
         data=Markup(data),
         policy=(
-            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
+            f"default-src 'none'; style-src '{hashed(style)}'; script-src '{hashed(script)}'; base-uri 'none'; "
             "form-action 'none'"
         ),
     )
@@ -86,17 +86,22 @@ def _checks(certificate: Certificate) -> list[tuple[str, str]]:
     return [(name.removeprefix(f"{certificate.tables[0].name}: "), words) for name, words in found]
 
 
-def _hash(text: str) -> str:
+def hashed(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
     return resources.files("holdfast.release").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @cache
 def _page() -> Template:
+    return template(REPORT)
+
+
+def template(name: str) -> Template:
+    """A page to fill in, in which every text is escaped."""
     environment = Environment(
         loader=PackageLoader("holdfast.release"),
         autoescape=select_autoescape(default=True),
@@ -104,4 +109,4 @@ def _page() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(REPORT)
+    return environment.get_template(name)

@@ -45,7 +45,7 @@ const comparing = (() => {
       const first = above.error ** 2, second = below.error ** 2, both = (table.noise(added(above.weights, below.weights)).error ** 2 - first - second) / 2;
       if (b) error = Math.sqrt(Math.max(first - 2 * (a / b) * both + (a / b) ** 2 * second, 0)) / Math.abs(b);
       const half = (sum) => [sum.centre - tables.far(sum.noise, tail / 2), sum.centre + tables.far(sum.noise, tail / 2)];
-      if (above.sure || below.sure) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
+      if (above.told || below.told) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
       else {
         if (above.noise.normal) ends = fieller(a, b, [first, both, second], reaches.normal(tail));
         else ends = table.law.kind === "moved" ? byLaw(above, below, tail) : quotient(half(above), half(below));

@@ -6,7 +6,8 @@
   const make = (tag, words = "", more = {}) => Object.assign(document.createElement(tag), { textContent: words }, more);
   const at = (id) => document.getElementById(id);
   const state = { table: asked.told[0].name, ask: "sum", a: {}, b: {}, c: 0.95 };
-  const places = (value, width) => {
+  const places = (given, width) => {
+    const value = given + 0 === 0 ? 0 : given;
     const digits = width > 0 && Number.isFinite(width) && value % 1 ? Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12) : 0;
     return Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: value % 1 ? Math.max(digits, 2) : 0 }).replace("-", "\u2212") : value > 0 ? "no upper limit" : value < 0 ? "no lower limit" : "not known";
   };
@@ -71,7 +72,7 @@
   };
   const covers = (c, k = 1) => (k === 1
     ? `Of 100 intervals that are made like this one, at least ${Number((100 * c).toPrecision(4))} hold the true figure.`
-    : `All ${k} intervals hold their true figures together in at least ${Number((100 * c).toPrecision(4))} of 100 cases: each is made at ${percent(1 - (1 - c) / k)} (Bonferroni).`);
+    : `All ${k} intervals hold their true figures together in at least ${Number((100 * c).toPrecision(4))} of 100 cases: each is made at ${(100 * (1 - (1 - c) / k)).toFixed(2)} % (Bonferroni).`);
   const odds = (wrong) => (wrong === 0 ? "never, by what is certain" : wrong >= 0.5 ? "as likely as not" : wrong <= 2e-8 ? "in fewer than 1 of 10,000,000 cases" : `in at most ${(100 * wrong).toPrecision(2)} of 100 cases`);
   const ASKS = {
     sum: ["Sum of the rows", (t, { a, c }) => [[{ name: named(a), ...tables.estimate(t, a, c) }], covers(c)]],
@@ -83,7 +84,7 @@
     ratio: ["Ratio to those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} : ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
     difference: ["Difference from those compared with", (t, { a, b, c }) => {
       const found = comparing.difference(t, a, b, c), { larger, wrong } = comparing.larger(t, a, b);
-      const which = larger === null ? "Neither is larger as far as the figures tell." : `${named(larger === "first" ? a : b)} is the larger one; to say so when it is not is wrong ${odds(wrong)}.`;
+      const which = larger === null ? "Neither is larger as far as the figures tell." : `${named(larger === "first" ? a : b)} is the larger one. If it were not, figures would say so ${odds(wrong)}.`;
       return [[{ name: `${named(a)} \u2212 ${named(b)}`, ...found }], `${covers(c)} ${which}`];
     }, true],
     rank: ["Rank of each row", (t, { a, c }) => {
@@ -157,10 +158,12 @@
   const walk = (t, path) => {
     const holder = at("walk"), levels = t.places, categories = t.columns.filter((name) => !levels.includes(name));
     const depth = levels.length ? Math.min(path.length, levels.length - 1) : 0, column = levels[depth] ?? t.columns[0], above = levels.slice(0, depth);
-    const rows = [];
+    const rows = [], whole = t.texts.level.length > 1 ? t.codes.level.find((code, i) => t.columns.some((name) => t.codes[name][i] >= 0)) : 0;
+    const level = Math.max(path.length ? t.texts.level.indexOf(path[0]) : whole, 0), named = (i) => t.columns.filter((name) => t.codes[name][i] >= 0);
     for (let i = 0; i < t.codes.level.length && rows.length < SHOWN; i += 1) {
+      if (!levels.length) { if (t.codes.level[i] === level && named(i).length) rows.push(i); continue; }
       const inside = above.every((name, d) => t.codes[name][i] >= 0 && t.texts[name][t.codes[name][i]] === path[d]);
-      if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...(levels.length ? categories : t.columns.slice(1))].every((name) => t.codes[name][i] < 0)) rows.push(i);
+      if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...categories].every((name) => t.codes[name][i] < 0)) rows.push(i);
     }
     const crumbs = make("p", "", { className: "crumbs" });
     path.slice(0, depth).forEach((name, d) => {
@@ -168,21 +171,28 @@
       back.addEventListener("click", () => walk(t, path.slice(0, d)));
       crumbs.append(back, " › ");
     });
-    crumbs.append(make("span", column));
+    if (levels.length) crumbs.append(make("span", column));
+    else if (t.texts.level.length > 1) t.texts.level.forEach((name, k) => {
+      const other = make("button", name, { type: "button" });
+      if (k === level) other.setAttribute("aria-current", "true");
+      other.addEventListener("click", () => walk(t, [name]));
+      crumbs.append(other, " ");
+    });
     const told = rows.map((i) => {
-      const name = t.texts[column][t.codes[column][i]], deeper = depth + 1 < levels.length, text = label(t, column, name);
+      const name = t.texts[column][t.codes[column][i]], deeper = depth + 1 < levels.length;
+      const text = levels.length ? label(t, column, name) : named(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ");
       const open = deeper ? make("button", text, { type: "button", className: "name" }) : undefined, pick = make("button", "pick", { type: "button", className: "pick" });
       if (open) open.addEventListener("click", () => { walk(t, [...path.slice(0, depth), name]); at("walk").querySelector("button")?.focus(); });
       pick.setAttribute("aria-label", `pick ${text}`);
       pick.addEventListener("click", () => {
-        state.a = { [column]: [...new Set([...(state.a[column] ?? []), name])] };
+        state.a = levels.length ? { [column]: [...new Set([...(state.a[column] ?? []), name])] } : Object.fromEntries(named(i).map((each) => [each, [t.texts[each][t.codes[each][i]]]]));
         picker("a", t);
         ask();
       });
       return { name: text, value: t.value[i], low: t.low[i], high: t.high[i], walk: open, pick };
     });
-    if (!told.length) { holder.replaceChildren(); return; }
-    const caption = `Bars are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.`;
+    if (!told.length) { holder.replaceChildren(crumbs); return; }
+    const caption = `Bars and lines are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.`;
     holder.replaceChildren(crumbs, ordered(told) ? picture(told, caption) : drawn(told, caption));
   };
   const prepared = () => {
@@ -206,6 +216,7 @@
     choose("kind", Object.entries(ASKS).map(([key, [words]]) => [key, words]), state.ask, (name) => { state.ask = name; at("to").hidden = !ASKS[name][2]; ask(); });
     const levels = [...new Set([0.8, 0.9, 0.95, 0.99, state.c])].sort((a, b) => a - b);
     choose("confidence", levels.map((each) => [String(each), percent(each)]), String(state.c), (value) => { state.c = Number(value); ask(); });
+    at("rows-file").append(make("input", "", { type: "file", accept: ".csv,text/csv" }));
     at("rows-file").querySelector("input").addEventListener("change", async (event) => {
       try { asked.fromCsv(state.table, await event.target.files[0].text()); prepared(); } catch (refusal) { at("answer").replaceChildren(make("p", refusal.message, { className: "warning" })); }
     });

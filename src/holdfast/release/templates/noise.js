@@ -1,5 +1,6 @@
 /* Weighted sums of the noise of a table: what its page says of the law, made into what `reaches` asks for. */
 const noiseOf = (() => {
+  const MANY_STEPS = 32;
   const dot = (a, b) => {
     let found = 0;
     for (let i = 0; i < a.length; i += 1) found += a[i] * b[i];
@@ -140,16 +141,15 @@ const noiseOf = (() => {
       fft(re, im);
       return re;
     };
-    const normed = (re, im) => {
-      const size = re.length;
-      for (let k = 0; k < size; k += 1) { re[k] /= size; im[k] /= -size; } /* back along the circle */
-      return [re, im];
+    const product = (size, parts) => {
+      const found = new Float64Array(size).fill(1);
+      for (const [values, times] of parts) for (let k = 0; k < size; k += 1) found[k] *= times === 1 ? values[k] : values[k] ** times;
+      return found;
     };
     const sums = (v, parts) => {
-      const re = new Float64Array(length[v]).fill(1), im = new Float64Array(length[v]);
-      for (const [values, times] of parts) for (let k = 0; k < re.length; k += 1) re[k] *= times === 1 ? values[k] : values[k] ** times;
+      const re = product(length[v], parts), im = new Float64Array(length[v]);
       fft(re, im);
-      return normed(re, im);
+      return [re.map((each) => each / re.length), im.map((each) => -each / re.length)]; /* back along the circle */
     };
     const kinds = (v, slopes) => {
       const found = new Map();
@@ -200,17 +200,20 @@ const noiseOf = (() => {
       const rest = new Float64Array(count);
       for (const v of order) if (parent[v] >= 0) rest[v] = slope[v] - common[parent[v]];
       const bent = order.filter((v) => bends[v]).reverse();
-      const groups = new Map(bent.map((v) => [v, kinds(v, rest)]));
+      const still = ([c]) => !bends[c] && !rest[c], groups = new Map(bent.map((v) => {
+        const all = kinds(v, rest), base = product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times]));
+        return [v, [base, all.filter((each) => !still(each))]];
+      }));
       const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
       return (x) => {
         const known = new Map(), below = (v) => known.get(v) ?? flat(v);
         for (const v of bent) {
-          known.set(v, sums(v, groups.get(v).map(([c, times]) => {
-            if (!bends[c] && !rest[c]) return [flatSpectrum(c, length[v]), times];
+          const [base, moving] = groups.get(v);
+          known.set(v, sums(v, [[base, 1]].concat(moving.map(([c, times]) => {
             const inner = children[c].length > 0, made = spectrum(c, length[v], inner ? below(c) : null, x, rest[c]);
             if (inner) { const top = norm(c); for (let k = 0; k < made.length; k += 1) made[k] /= top; }
             return [made, times];
-          })));
+          }))));
         }
         let found = 1;
         for (const v of tops) {
@@ -253,7 +256,15 @@ const noiseOf = (() => {
     return (weights) => {
       const leaves = Array.from(leavesOf(weights)), phi = prepared(weights);
       if (leaves.every((each) => each === 0)) return { error: 0 };
-      const most = Math.max(...leaves.map(Math.abs));
+      const most = leaves.reduce((found, each) => Math.max(found, Math.abs(each)), 0);
+      if (law.almost) { /* sums of many steps of many outputs are normal, as far as doubles tell */
+        const square = (some) => moved(law, some).reduce((found, each, i) => found + each * each * law.spread[i], 0);
+        const variance = square(weights), error = Math.sqrt(variance), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
+        const outputs = leaves.slice(0, law.which.length), least = signed ? Math.min(variance, square(Float64Array.from(outputs, Math.abs))) : variance;
+        const normal = reaches.same(outputs) && !(signed && exact.includes(1)) && least >= (MANY_STEPS * most) ** 2;
+        const known = normal ? (x) => Math.exp(-x * x * variance / 2) : phi;
+        return { error, phi: known, fallen: known, lattice: true, leaves, around: () => 30 * error + 2 * most };
+      }
       let rough = 0;
       for (const v of order) if (!children[v].length && leaves[v] && !exact[v]) rough += leaves[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
       let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */

@@ -152,14 +152,20 @@ const tables = (() => {
   };
 
   const known = (table, asked) => {
-    const weights = ofOutputs(table, asked), used = [];
+    const used = [];
     asked.forEach((each, i) => { if (each) used.push(i); });
+    if (table.known === "file" || table.known === "nothing") {
+      const alone = used.length === 1 ? used[0] : refuse("Only single figures are answered here: for sums ask Python, hf.load(…).table().estimate(…).");
+      return { table, asked, alone, value: times(asked, table.value), error: null, sure: true, certain: [-Infinity, Infinity] };
+    }
+    const weights = ofOutputs(table, asked);
     const sum = { table, asked, weights, value: times(asked, table.value), certain: certain(table, weights), alone: used.length === 1 ? used[0] : null };
     if (table.known === "simulation") refuse("Errors of these figures are known from simulation alone: ask Python, hf.load(…).table().estimate(…).");
     sum.noise = table.noise(weights);
     sum.error = sum.noise ? sum.noise.error : null;
     sum.centre = times(weights, table.centre);
     sum.sure = !sum.noise || sum.certain[0] === sum.certain[1];
+    sum.told = sum.sure || sum.error <= 1e-9 * table.law.unit * Math.sqrt(Math.max(...table.law.variance)) * weights.reduce((found, each) => Math.max(found, Math.abs(each)), 0);
     return sum;
   };
   const far = (noise, tail) => {
