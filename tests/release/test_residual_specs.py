@@ -35,7 +35,7 @@ def test_a_release_with_noise_on_residuals(tmp_path, changes):
     table = made.made.tables[0]
     assert made.guarantee.rho == pytest.approx(1)
     assert made.guarantee.rho <= 1
-    assert all("Gaussian on residuals" in level.noise for level in made.plan().tables[0].levels)
+    assert all("Gaussian on residuals" in level.in_words for level in made.plan().tables[0].levels)
     released = made.release()
     assert verify(released.folder).ok
     found = released.table().mechanism

@@ -97,8 +97,8 @@ def test_noise_on_what_exact_figures_tell_protects_nothing(tmp_path):
     assert rows(table.unprotected, IDLE) == {0}
     city, borough, zone = table.levels
     assert (city.exact, borough.exact, zone.exact) == (False, True, False)
-    assert borough.noise == "none: published exactly"
-    assert city.noise.startswith("integer Laplace")
+    assert borough.in_words == "none: published exactly"
+    assert city.in_words.startswith("integer Laplace")
 
 
 @pytest.mark.parametrize("seed", range(12))
