@@ -158,13 +158,14 @@
   const walk = (t, path) => {
     const holder = at("walk"), levels = t.places, categories = t.columns.filter((name) => !levels.includes(name));
     const depth = levels.length ? Math.min(path.length, levels.length - 1) : 0, column = levels[depth] ?? t.columns[0], above = levels.slice(0, depth);
-    const rows = [], whole = t.texts.level.length > 1 ? t.codes.level.find((code, i) => t.columns.some((name) => t.codes[name][i] >= 0)) : 0;
+    const whole = t.texts.level.length > 1 ? t.codes.level.find((code, i) => t.columns.some((name) => t.codes[name][i] >= 0)) : 0;
     const level = Math.max(path.length ? t.texts.level.indexOf(path[0]) : whole, 0), named = (i) => t.columns.filter((name) => t.codes[name][i] >= 0);
-    for (let i = 0; i < t.codes.level.length && rows.length < SHOWN; i += 1) {
+    const find = (plain, rows = []) => { for (let i = 0; i < t.codes.level.length && rows.length < SHOWN; i += 1) {
       if (!levels.length) { if (t.codes.level[i] === level && named(i).length) rows.push(i); continue; }
       const inside = above.every((name, d) => t.codes[name][i] >= 0 && t.texts[name][t.codes[name][i]] === path[d]);
-      if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...categories].every((name) => t.codes[name][i] < 0)) rows.push(i);
-    }
+      if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...(plain ? categories : [])].every((name) => t.codes[name][i] < 0)) rows.push(i);
+    } return rows; };
+    const plainly = find(true), rows = plainly.length ? plainly : find(false), own = (i) => categories.filter((each) => t.codes[each][i] >= 0);
     const crumbs = make("p", "", { className: "crumbs" });
     path.slice(0, depth).forEach((name, d) => {
       const back = make("button", name, { type: "button" });
@@ -180,12 +181,12 @@
     });
     const told = rows.map((i) => {
       const name = t.texts[column][t.codes[column][i]], deeper = depth + 1 < levels.length;
-      const text = levels.length ? label(t, column, name) : named(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ");
+      const text = levels.length && !own(i).length ? label(t, column, name) : (levels.length ? [column, ...own(i)] : named(i)).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ");
       const open = deeper ? make("button", text, { type: "button", className: "name" }) : undefined, pick = make("button", "pick", { type: "button", className: "pick" });
       if (open) open.addEventListener("click", () => { walk(t, [...path.slice(0, depth), name]); at("walk").querySelector("button")?.focus(); });
       pick.setAttribute("aria-label", `pick ${text}`);
       pick.addEventListener("click", () => {
-        state.a = levels.length ? { [column]: [...new Set([...(state.a[column] ?? []), name])] } : Object.fromEntries(named(i).map((each) => [each, [t.texts[each][t.codes[each][i]]]]));
+        state.a = levels.length && !own(i).length ? { [column]: [...new Set([...(state.a[column] ?? []), name])] } : Object.fromEntries((levels.length ? [column, ...own(i)] : named(i)).map((each) => [each, [t.texts[each][t.codes[each][i]]]]));
         picker("a", t);
         ask();
       });
