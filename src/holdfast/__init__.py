@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         laplace,
     )
     from holdfast.mending.laws import reconcile_laws
+    from holdfast.mending.reconciled import reconcile
     from holdfast.mending.verb import mend
     from holdfast.privacy import Guarantee
     from holdfast.queries import Neighbours, Query, counts, histogram, linked, margins, query, workload
@@ -75,7 +76,7 @@ _ROOMS = {
         "gaussian",
         "laplace",
     ),
-    "mending": ("mend", "reconcile_laws"),
+    "mending": ("mend", "reconcile", "reconcile_laws"),
     "privacy": ("Guarantee",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "linked", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
@@ -133,6 +134,7 @@ __all__ = [
     "ordered",
     "pinned",
     "query",
+    "reconcile",
     "reconcile_laws",
     "refine",
     "refinement_loss",

@@ -7,11 +7,17 @@ from holdfast.rooms import on_demand
 if TYPE_CHECKING:
     from holdfast.mending.laws import ReconciledLaws, reconcile_laws
     from holdfast.mending.mended import Contradiction, Mended
+    from holdfast.mending.reconciled import Reconciled, reconcile
     from holdfast.mending.verb import mend
 
 __getattr__ = on_demand(
     __name__,
-    {"verb": ("mend",), "mended": ("Contradiction", "Mended"), "laws": ("ReconciledLaws", "reconcile_laws")},
+    {
+        "verb": ("mend",),
+        "mended": ("Contradiction", "Mended"),
+        "laws": ("ReconciledLaws", "reconcile_laws"),
+        "reconciled": ("Reconciled", "reconcile"),
+    },
 )
 
-__all__ = ["Contradiction", "Mended", "ReconciledLaws", "mend", "reconcile_laws"]
+__all__ = ["Contradiction", "Mended", "Reconciled", "ReconciledLaws", "mend", "reconcile", "reconcile_laws"]

@@ -47,23 +47,9 @@ class Contradiction:
 class Mended:
     """The nearest table to published figures in which everything holds. Made by `mend`.
 
-    Figures stand in the order of the rows of the table, and behind them those that the table lacks.
-
-    Args:
-        figures: the figures and how they are named.
-        name: of the table.
-        published: the figures as they were published, in multiples of `unit`.
-        steps: the mended figures, in multiples of `unit`.
-        unit: what figures are multiples of.
-        filled: the missing figures.
-        exact: those that were known.
-        ranges: what the others leave for each missing one.
-        told: what the stated law tells of the true figures, computed when it is asked for.
-        evidence: how near to the nearest table it is.
-        norm: the distance.
-        held: what holds.
-        errors: the law of the noise, in words.
-        notes: what else a reader must know.
+    Figures stand in the order of the rows of the table, and behind them those that it lacks. `published` and `steps`
+    (mended) count in multiples of `unit`; `filled` are missing ones, `ranges` what the others leave for each of them,
+    `exact` those that were known. `told` computes what the stated law tells of the true figures.
 
     Example:
         >>> import holdfast as hf
@@ -263,9 +249,7 @@ class Mended:
 
     def write(self, folder: str | Path) -> Path:
         """Write table.csv, its description datapackage.json and report.html into a new folder."""
-        from holdfast.mending.telling import write
-
-        return write(self, path_of("folder", folder))
+        return telling.write(self, path_of("folder", folder))
 
     def as_mapping(self) -> dict[str, Any]:
         """What was done, for scripts."""

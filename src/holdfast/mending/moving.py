@@ -129,7 +129,7 @@ def nearest(
     faint = min(weakest / FAINT, max(spreads[measured].min(initial=1.0) * CONTRAST, weakest))
     problem = update.Problem(n, system, norm, np.where(measured, spreads, faint), True)
     if n <= search.MOST_BRANCHED and problem.forest is None:
-        return _by_search(figures, constraint, problem, start)
+        return _by_search(constraint, problem, start)
     found = _by_areas(figures, constraint, start, measured, spreads, norm)
     if found is None:
         way = known(update.choose(problem))
@@ -137,24 +137,16 @@ def nearest(
         found = _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
     if found.evidence.nearest or n > search.MOST_BOUNDED:
         return found
-    return min(
-        found, _by_search(figures, constraint, problem, start, found.values), key=lambda one: one.evidence.objective
-    )
+    return _by_search(constraint, problem, start, found.values)
 
 
-def _by_search(
-    figures: Figures, constraint: Constraint, problem: update.Problem, start: Ints, known: Ints | None = None
-) -> Moved:
+def _by_search(constraint: Constraint, problem: update.Problem, start: Ints, known: Ints | None = None) -> Moved:
     """The nearest table by programs, with a proved gap; `known` is a table near it."""
     target = search.Target.of(problem.system, start.astype(np.float64), problem.spreads, absolute=problem.norm == "l1")
-    basis = None
-    if figures.sums:
-        rows = sparse.csr_array(sparse.vstack([sums.rows for sums in figures.sums], format="csr"))
-        basis = search.basis_of(rows, np.concatenate([sums.owners for sums in figures.sums]))
     try:
-        found = search.nearest_whole(target, basis, known)
+        found = search.nearest_whole(target, known)
     except Refused:
-        refuse_whole_contradiction(constraint.parts, figures.n)
+        refuse_whole_contradiction(constraint.parts, problem.n)
         raise
     evidence = Evidence(objective=found.distance, gap=found.gap, grid=Fraction(1), exact=True, nearest=found.nearest)
     return _looked_at(constraint, found.values, evidence)

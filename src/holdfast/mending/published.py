@@ -68,9 +68,6 @@ def argus_hierarchies(path: Path) -> dict[str, Classification]:
     return found
 
 
-# --- Published tables as they are found: one row per figure, or a cross table with totals; files or frames of any
-# library
-
 #: Names by which a column of figures is known among several columns of numbers.
 FIGURES = ("value", "figure", "figures", "count", "counts", "obs_value", "n", "freq", "frequency", "population", "pop")
 #: Names of the two dimensions of a cross table that have none.
@@ -255,8 +252,6 @@ def _beside(columns: Mapping[str, npt.NDArray[Any]], name: str, marks: Mapping[s
         raise Refused(f"errors names the column {name!r}, which the table does not have: it has {', '.join(columns)}")
     return read_column(columns[name], name, marks).figures
 
-
-# --- What is said about the labels of a table beside the table itself: hierarchies by column, in any of their forms
 
 #: What each column is said to be; None: nothing adds up in it.
 Said = dict[str, "Classification | None"]

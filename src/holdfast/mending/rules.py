@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -16,10 +16,8 @@ from holdfast.constraints import Bounds, Constraint, Part, Rows
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.constraints.system.rows import divided
 
-#: A real figure keeps a rule that it misses by no more than this share of what is added up.
-TOLERANCE = 1e-9
-#: Terms of a row that are written out.
-TERMS = 4
+#: A real figure keeps a rule that it misses by this share of what is added up; so many terms of a row are written.
+TOLERANCE, TERMS = 1e-9, 4
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,3 @@ def _in_steps(part: Part, unit: Fraction) -> Part:
 def _steps(side: Any, unit: Fraction) -> Any:
     far = np.abs(side) >= LARGEST
     return np.where(np.asarray(far, dtype=bool), side, divided(np.where(np.asarray(far, dtype=bool), 0, side), unit))
-
-
-def total(kinds: Sequence[Kept]) -> tuple[int, int]:
-    """How many rules were compared, and how many are broken."""
-    return sum(each.compared for each in kinds), sum(each.rows.size for each in kinds)

@@ -1,15 +1,14 @@
 """The nearest table where no formula gives it, for squares or sizes of moves: programs, with a proved gap.
 
-Every move costs what a convex function says: between whole moves it is a line, and beyond a window around the best real
-moves the last line goes on, which only makes it cheaper. So the least cost of this linear program is a bound for all
-allowed whole tables. Its solution is mostly whole already, and always where sums nest or cross in two ways; elsewhere
-branch and bound settles the rest. Searches end after a number of nodes, never after a time.
+Every move costs what a convex function says, between whole moves a line; beyond a window around the best real moves the
+last line goes on, which is only cheaper. So the least cost of this program is a bound for whole tables. Its solution
+is mostly whole, and branch and bound settles the rest: it ends after a number of nodes, never after a time.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -26,23 +25,17 @@ from holdfast.exact.solver import linear_program, solved
 
 #: Whole moves on either side of the best real ones that have lines of their own; times that the window is moved.
 WINDOW, MOST_WINDOWS = 3, 4
-#: Figures up to which there are programs, and up to which there is branch and bound; nodes times figures of it.
-MOST_BOUNDED, MOST_BRANCHED, PATIENCE = 30_000, 6_000, 200_000
+#: Figures up to which there are programs, and up to which there is branch and bound; nodes times figures of it;
+#: nodes beside figures that are whole already.
+MOST_BOUNDED, MOST_BRANCHED, PATIENCE, MOST_DIVED = 30_000, 6_000, 200_000, 50
 #: A share of the objective below which a gap is a matter of doubles.
 DOUBLES = 1e-7
-#: Cells that are exchanged together, and exchanges in a chain.
-BLOCK, CHAIN = 600, 6
-#: Levels of sums above cells.
-MOST_LEVELS = 64
 NOWHERE = "no whole figures near the best real ones satisfy what must hold: pass a smaller step"
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Figures y (n,) with weights that count how far a table z is from them, and what must hold of z, in steps.
-
-    A z = b, G z ≥ h, low ≤ z ≤ high (∓2**62 where there is none). The distance is Σ w (z − y)², or Σ w |z − y|.
-    """
+    """Σ w (z − y)² or Σ w |z − y| over whole z (n,) with A z = b, G z ≥ h, low ≤ z ≤ high (∓2**62: none), in steps."""
 
     y: Floats
     weights: Floats
@@ -92,6 +85,12 @@ class Target:
             (self.A @ z != self.b).any() or (self.G @ z < self.h).any() or (z < self.low).any() or (z > self.high).any()
         )
 
+    def outside(self, z: Floats) -> bool:
+        """Whether real figures miss an inequality or a bound."""
+        room = DOUBLES * (1.0 + np.abs(z))
+        beyond = (z < self.ends[0] - room) | (z > self.ends[1] + room)
+        return bool(beyond.any() or (self.G @ z < self.h - DOUBLES * (1.0 + abs(self.G) @ np.abs(z))).any())
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -106,8 +105,8 @@ class Found:
         return self.gap <= DOUBLES * (1.0 + self.distance)
 
 
-def nearest_real(target: Target) -> Floats | None:
-    """The nearest real figures, by least squares; None where the solver finds none."""
+def nearest_real(target: Target, factors: Floats | None = None) -> Floats | None:
+    """The nearest real figures, by least squares over 1/weights + factors·factorsᵀ; None where none are found."""
     low, high = target.ends
     below, above = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     unit = sparse.identity(target.n, format="csr")
@@ -117,52 +116,41 @@ def nearest_real(target: Target) -> Floats | None:
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_threads = False, 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    weights = target.weights / target.weights.max()
-    curve = sparse.csc_matrix(sparse.diags_array(2 * weights))
     moved = right - np.asarray(matrix @ target.y)  # moves, not values: sums of large figures cancel
-    found: Any = clarabel.DefaultSolver(
-        curve, np.zeros(target.n), sparse.csc_matrix(matrix), moved, cones, settings
-    ).solve()
+    shared = np.zeros((target.n, 0)) if factors is None else factors
+    weights = np.append(target.weights, np.ones(shared.shape[1])) / target.weights.max()
+    curve = sparse.csc_matrix(sparse.diags_array(2 * weights))
+    wide = sparse.csc_matrix(sparse.hstack([matrix, sparse.csc_array(matrix @ shared)]))
+    found: Any = clarabel.DefaultSolver(curve, np.zeros(weights.size), wide, moved, cones, settings).solve()
     if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
         return None
-    return np.asarray(target.y + np.array(found.x))
+    moves = np.array(found.x)
+    return np.asarray(target.y + moves[: target.n] + shared @ moves[target.n :])
 
 
-def nearest_whole(target: Target, basis: sparse.csr_array | None = None, known: Ints | None = None) -> Found:
-    """The nearest whole figures, with what is proved about them.
-
-    `basis`: figures as sums of cells that are free but for their bounds; then chains of exchanges improve a table.
-    `known`: whole figures that are allowed.
-    """
-    real = None if target.absolute or known is not None else nearest_real(target)
-    start = target.y if real is None else real
-    if basis is not None:
-        start = start if known is None else known.astype(np.float64)
-        near = exchanged(target, basis, _cells(target, basis, start))
-        if target.missed(near):  # more must hold than that figures are sums of cells
-            basis = None
-        else:
-            known = _better(target, known, near)
-            start = known.astype(np.float64)
-    centre = np.rint(start)
+def nearest_whole(target: Target, known: Ints | None = None) -> Found:
+    """The nearest whole figures, with what is proved about them; `known`: some that are allowed."""
+    real = None if target.absolute else nearest_real(target)
+    centre = np.rint(target.y if real is None else real)
     bound = 0.0
     for _ in range(MOST_WINDOWS):
         values, least = _in_lines(target, centre, nodes=0)
         if values is None:
             break
-        near = np.rint(values).astype(np.int64)
-        whole = bool((np.abs(values - near) < 1e-6).all()) and not target.missed(near)
         bound = max(bound, least)
-        if whole:
+        near = np.rint(values).astype(np.int64)
+        if not (sure := np.abs(values - near) < 1e-6).all():  # what is whole stays, and the rest is settled beside it
+            ends = np.where(sure, near, target.low), np.where(sure, near, target.high)
+            dived, _ = _in_lines(replace(target, low=ends[0], high=ends[1]), centre, nodes=MOST_DIVED)
+            near = near if dived is None else np.rint(dived).astype(np.int64)
+        if not target.missed(near):
             known = _better(target, known, near)
-        elif basis is not None:
-            known = _better(target, known, exchanged(target, basis, _cells(target, basis, values)))
         if target.absolute or np.abs(values - centre).max() <= WINDOW + 0.5:
             break
         centre = np.rint(values)
     step = _step(target)
     if not _closed(target, known, bound, step) and target.n <= MOST_BRANCHED:
-        start = centre if known is None else known.astype(np.float64)
+        start = centre if known is None or target.absolute else known.astype(np.float64)  # sizes bend at y alone
         values, least = _in_lines(target, start, nodes=max(1, PATIENCE // target.n), step=step)
         bound = max(bound, least)
         if values is not None and not target.missed(near := np.rint(values).astype(np.int64)):
@@ -230,100 +218,3 @@ def _in_lines(target: Target, centre: Floats, nodes: int, step: float = 0.0) -> 
     info = solver.getInfo()
     least = float(info.mip_dual_bound if nodes else info.objective_function_value) * scale
     return values[:n], target.distance(centre) + least - DOUBLES / 10 * abs(least)
-
-
-# --- figures as sums of cells: a table is improved by chains of exchanges between cells ------------------------------
-
-
-def _cells(target: Target, basis: sparse.csr_array, values: Floats) -> Ints:
-    """Whole cells near real figures; cells are the figures that are sums of themselves alone."""
-    own = np.flatnonzero(np.diff(basis.indptr) == 1)
-    place = np.empty(basis.shape[1], dtype=np.int64)
-    place[basis.indices[basis.indptr[own]][::-1]] = own[::-1]
-    return np.asarray(np.clip(np.rint(values[place]).astype(np.int64), target.low[place], target.high[place]))
-
-
-def exchanged(target: Target, basis: sparse.csr_array, cells: Ints) -> Ints:
-    """Figures of cells after chains of single steps, each the best next one, as long as some chain brings them nearer.
-
-    Cells are taken in blocks, and the next time in blocks that lie across the first ones.
-    """
-    least = _cell_ends(target, basis)
-    B = basis.astype(np.float64)
-    for shift in (0, BLOCK // 2, 0, BLOCK // 2):
-        improved = False
-        for start in range(-shift, cells.size, BLOCK):
-            block = np.arange(max(start, 0), min(start + BLOCK, cells.size))
-            improved |= _block(target, B, cells, block, least)
-        if not improved:
-            break
-    return np.asarray(basis @ cells)
-
-
-def _cell_ends(target: Target, basis: sparse.csr_array) -> tuple[Ints, Ints]:
-    own = np.flatnonzero(np.diff(basis.indptr) == 1)
-    low, high = np.full(basis.shape[1], -LARGEST), np.full(basis.shape[1], LARGEST)
-    column = basis.indices[basis.indptr[own]]
-    np.maximum.at(low, column, target.low[own])
-    np.minimum.at(high, column, target.high[own])
-    return low, high
-
-
-def _block(target: Target, B: sparse.csr_array, cells: Ints, block: Ints, ends: tuple[Ints, Ints]) -> bool:
-    """Improve the cells of a block in place; return whether that was possible."""
-    part: Any = sparse.csr_array(B[:, block])
-    used = np.flatnonzero(np.diff(part.indptr))
-    part, w = part[used], target.weights[used]
-    weighted = sparse.csr_array(sparse.diags_array(w) @ part)
-    together = 2 * (part.T @ weighted).toarray()
-    own = np.diagonal(together) / 2
-    slope = 2 * (weighted.T @ (np.asarray(B[used] @ cells) - target.y[used]))
-    x, (low, high) = cells[block], (end[block] for end in ends)
-    changed = False
-    for first in range(block.size):
-        for sign in (1, -1):
-            if (x[first] >= high[first]) if sign > 0 else (x[first] <= low[first]):
-                continue
-            z, s, chain, cost = x.copy(), slope.copy(), [], 0.0
-            best, length, up_closed, down_closed = -1e-9, 0, z >= high, z <= low
-            at, way = first, sign
-            for _ in range(CHAIN):
-                cost += way * s[at] + own[at]
-                z[at] += way
-                s += way * together[at]
-                chain.append((at, way))
-                (down_closed if way > 0 else up_closed)[at] = True  # nothing is taken back
-                up_closed[at] |= z[at] >= high[at]
-                down_closed[at] |= z[at] <= low[at]
-                if cost < best:
-                    best, length = cost, len(chain)
-                up, down = np.where(up_closed, np.inf, own + s), np.where(down_closed, np.inf, own - s)
-                i, j = int(np.argmin(up)), int(np.argmin(down))
-                at, way = (i, 1) if up[i] <= down[j] else (j, -1)
-                if not math.isfinite(min(up[i], down[j])):
-                    break
-            for at, way in chain[:length]:
-                x[at] += way
-                slope += way * together[at]
-            changed |= length > 0
-    cells[block] = x
-    return changed
-
-
-def basis_of(rows: sparse.csr_array, owners: Ints) -> sparse.csr_array | None:
-    """Every figure as a sum of those that own no row; row k, which is 0, gives `owners[k]`. None where rows differ."""
-    n = rows.shape[1]
-    inner, first = np.unique(owners, return_index=True)
-    lift = sparse.csr_array(
-        (np.ones(inner.size, dtype=np.int64), (inner, np.arange(inner.size))), shape=(n, inner.size)
-    )
-    unit = sparse.csr_array(sparse.identity(n, dtype=np.int64, format="csr"))
-    step = sparse.csr_array(unit - lift @ sparse.csr_array(rows[first]))
-    basis = sparse.csr_array(unit[:, np.setdiff1d(np.arange(n), inner)])
-    for _ in range(MOST_LEVELS):
-        more = sparse.csr_array(step @ basis)
-        if not abs(more - basis).sum():
-            basis.eliminate_zeros()
-            return basis if not abs(rows @ basis).sum() else None
-        basis = more
-    return None

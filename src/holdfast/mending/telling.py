@@ -79,21 +79,19 @@ def _compared(mended: Mended) -> list[str]:
             f"{mended.sums:,} sums of published figures were compared with them: {mended.contradicted:,} did not "
             f"hold{most}."
         )
-    for kind in mended.rules:
-        if worst := kind.largest(1):
-            found.append(f"{kind.name}: {kind.rows.size:,} of {kind.compared:,} did not hold, the most: {worst[0]}.")
-        elif kind.name != "nonnegative":
-            found.append(f"{kind.name}: all {kind.compared:,} held.")
+    told = [(kind, kind.largest(1)) for kind in mended.rules if kind.rows.size]
+    found += [
+        f"{kind.name}: {kind.rows.size:,} of {kind.compared:,} did not hold, the most: {most[0]}."
+        for kind, most in told
+    ]
     return found
 
 
 def _filled(mended: Mended) -> str:
-    one = int(mended.pinned.sum())
-    verb = "figure is" if mended.filled.size == 1 else "figures are"
-    sure = "they are marked" if mended.filled.size > 1 else "it is marked"
+    verb, sure = ("figure is", "it is") if mended.filled.size == 1 else ("figures are", "they are")
     return (
-        f"{mended.filled.size:,} {verb} missing in the table and filled by what the others imply; {sure}, with the "
-        f"range that the mended figures leave ({one:,} of them with one value only)."
+        f"{mended.filled.size:,} {verb} missing in the table and filled by what the others imply; {sure} marked, with "
+        f"the range that the mended figures leave ({int(mended.pinned.sum()):,} of them with one value only)."
     )
 
 
@@ -114,10 +112,8 @@ def moves(mended: Mended) -> list[tuple[str, int]]:
 
 def picture(mended: Mended) -> Picture:
     """The largest contradictions, a bar for each; where there are none, how far figures moved."""
-    largest = mended.contradictions[:BARS]
-    if not largest:
-        return moves_picture(mended)
-    return bars([(each.figure, abs(each.gap), 0.0) for each in largest], "published figure less the sum of its parts")
+    rows = [(each.figure, abs(each.gap), 0.0) for each in mended.contradictions[:BARS]]
+    return bars(rows, "published figure less the sum of its parts") if rows else moves_picture(mended)
 
 
 def moves_picture(mended: Mended) -> Picture:
@@ -263,23 +259,14 @@ def _package(mended: Mended, columns: dict[str, Any]) -> dict[str, Any]:
         if name == mended.name:
             about = "the mended figure: the nearest table in which everything holds"
         fields.append({"name": name, "type": kind, "description": about})
+    described = {"schema": {"fields": fields, "missingValues": [""]}, "encoding": "utf-8", "mediatype": "text/csv"}
     return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "name": "mended-table",
         "title": "A table that adds up",
         "description": STATEMENT,
         "version": __version__,
-        "resources": [
-            {
-                "name": "table",
-                "path": TABLE,
-                "type": "table",
-                "format": "csv",
-                "mediatype": "text/csv",
-                "encoding": "utf-8",
-                "schema": {"fields": fields, "missingValues": [""]},
-            }
-        ],
+        "resources": [{"name": "table", "path": TABLE, "type": "table", "format": "csv", **described}],
     }
 
 

@@ -1,7 +1,6 @@
 """Figures as they are written in tables: separators, which each column's own values tell, and the marks of offices.
 
-A column is read in every way in which all of its values are numbers. Where two of these ways differ it is refused:
-whether 1.204 is a little more than one or more than a thousand is never guessed.
+A column is read in every way in which all of its values are numbers, and refused where two of these ways differ.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def is_number(entry: Any, marks: Mapping[str, str]) -> bool:
     """Whether an entry is a number in some way of writing; a code with a leading zero is none."""
     if isinstance(entry, bool):
         return False
-    text = _plain(_unwrapped(str(entry).strip(), marks)[0])
+    text = _unwrapped(str(entry).strip(), marks)[0].translate(_SIGNS)
     if len(text) > 1 and text[0] == "0" and text[1].isdigit():
         return False
     return any(form.fullmatch(text) for form in _FORMS.values())
@@ -145,14 +144,10 @@ def _unwrapped(text: str, marks: Mapping[str, str]) -> tuple[str, str | None, st
     return text, None, ""
 
 
-def _plain(entry: Any) -> str:
-    return str(entry).strip().translate(_SIGNS)
-
-
 def _numbers(texts: Mapping[str, Sequence[int]], name: str, marks: Mapping[str, str]) -> dict[str, float]:
     """The numbers of all texts of a column, in the one way in which all can be read."""
     ways = [way for way in WAYS if way[0] in marks.get(DECIMAL, ".,")]
-    plain = {text: _plain(text) for text in texts}
+    plain = {text: text.translate(_SIGNS) for text in texts}
     for text, rows in texts.items():
         fitting = [way for way in ways if _FORMS[way].fullmatch(plain[text])]
         if not fitting:
@@ -164,7 +159,8 @@ def _numbers(texts: Mapping[str, Sequence[int]], name: str, marks: Mapping[str, 
                 "thousands and another one for decimals throughout"
             )
         ways = fitting
-    found = [{text: _value(each, *way) for text, each in plain.items()} for way in ways]
+    signs = [str.maketrans({decimal: ".", between or decimal: "" if between else "."}) for decimal, between in ways]
+    found = [{text: float(each.translate(sign)) for text, each in plain.items()} for sign in signs]
     for text, rows in texts.items():
         readings = sorted({each[text] for each in found})
         if len(readings) > 1:
@@ -174,10 +170,6 @@ def _numbers(texts: Mapping[str, Sequence[int]], name: str, marks: Mapping[str, 
                 "country, such as marks='de'"
             )
     return found[0] if found else {}
-
-
-def _value(text: str, decimal: str, between: str) -> float:
-    return float(text.replace(between, "").replace(decimal, ".") if between else text.replace(decimal, "."))
 
 
 def _advice(text: str) -> str:

@@ -1,0 +1,232 @@
+"""Figures and rules without a table around them: forecasts, controls and estimates that must add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+from scipy.sparse import csc_array, diags_array
+from scipy.sparse.linalg import splu
+
+from holdfast.arguments import Number, Refused, positive, probability, rational, reals
+from holdfast.arrays import Bools, Floats, Ints
+from holdfast.constraints import Constraint, System, consistent, fixed
+from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
+from holdfast.domains import Hierarchy
+from holdfast.mending import search
+from holdfast.mending.rules import Kept, in_steps, looked_at
+
+#: How much larger than the largest variance that of a missing figure is; entries up to which errors are computed.
+OPEN, MOST_ENTRIES = 1e6, 1 << 25
+#: A covariance may miss symmetry and zero by this share of its largest entry.
+ROUNDED = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconciled:
+    """The nearest figures that keep all rules, and for each horizon the distance (squares over variances).
+
+    `gap` bounds how much smaller it can be; `broken` holds, kind by kind, the rules that its figures broke before.
+    """
+
+    values: Floats | Ints
+    moved: Floats
+    distance: Floats
+    gap: Floats
+    broken: list[list[Kept]]
+    estimate: Floats
+    standard_error: Floats | None
+
+    @property
+    def nearest(self) -> bool:
+        """Whether no figures that keep all rules are nearer."""
+        return bool((self.gap <= search.DOUBLES * (1 + self.distance)).all())
+
+    def most(self, count: int = 10) -> Ints:
+        """The figures that moved most, over all horizons."""
+        size = np.nan_to_num(np.abs(np.atleast_2d(self.moved))).max(axis=0)
+        return np.argsort(-size, kind="stable")[:count]
+
+    def interval(self, p: Number = 0.95) -> Floats:
+        """Ends, (…, n, 2), that hold each true figure with this probability, for normal errors as they were stated."""
+        if self.standard_error is None:
+            raise Refused("intervals need the errors of the figures: pass errors= to reconcile()")
+        reach = special.ndtri((1 + float(probability("p", p))) / 2) * self.standard_error
+        return np.stack([self.estimate - reach, self.estimate + reach], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """diag(own) + factors·factorsᵀ."""
+
+    own: Floats
+    factors: Floats
+
+    def seen(self, known: Bools, unit: float) -> Covariance:
+        """The same in steps, with a variance far above all others for what is missing."""
+        own = np.where(known, self.own, OPEN * self.own.max()) / unit**2
+        return Covariance(own, np.where(known[:, None], self.factors, 0.0) / unit)
+
+    def times(self, x: Any) -> Any:
+        return self.own[:, None] * x + self.factors @ (self.factors.T @ x)
+
+    def distances(self, moves: Floats) -> Floats:
+        """Squares of moves (h, n) over the covariance."""
+        scaled = moves / self.own
+        shared = scaled @ self.factors
+        small = np.eye(self.factors.shape[1]) + self.factors.T @ (self.factors / self.own[:, None])
+        taken = (shared * np.linalg.solve(small, shared.T).T).sum(axis=1) if shared.shape[1] else 0.0
+        return np.asarray((scaled * moves).sum(axis=1) - taken)
+
+    @property
+    def stretch(self) -> float:
+        """The covariance is at most this many times its own part."""
+        scaled = self.factors / np.sqrt(self.own)[:, None]
+        return 1.0 + float((scaled**2).sum())
+
+
+def reconcile(
+    values: npt.ArrayLike,
+    rules: Constraint | Hierarchy | Sequence[Constraint | Hierarchy],
+    errors: npt.ArrayLike | Number | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    exact: Sequence[int] | Mapping[int, Number] | None = None,
+    step: Number | None = 1,
+) -> Reconciled:
+    """Return the nearest figures that keep all rules: forecast reconciliation, controlled rounding, integerisation.
+
+    Args:
+        values: figures (n,), or one row for each horizon, (h, n); NaN where one is missing.
+        rules: constraints (`equals`, `at_least`, `between`, `nonnegative`), a hierarchy that adds up, or a list.
+        errors: standard errors (one, or n); a covariance (n, n); or (standard errors, factors (n, k)) for
+            diag(e²) + F·Fᵀ, the form of MinT's shrunk estimates.
+        exact: positions of figures that stay, or a mapping from positions to what they are.
+        step: figures become multiples of it; None: real numbers.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> hf.reconcile([10.2, 4.4, 4.9], tree).values.tolist()
+        [10, 5, 5]
+    """
+    given = np.asarray(values)
+    if given.dtype.kind not in "iuf" or not 0 < given.ndim <= 2 or not given.size or np.isinf(given).any():
+        raise Refused("values must be numbers, (n,) or one row for each horizon, (h, n)")
+    rows = np.atleast_2d(given).astype(np.float64)
+    unit = Fraction(1) if step is None else positive("step", step)
+    base, n = _together(rules), rows.shape[1]
+    covariance = _covariance(errors, n)
+    made = []
+    for row in rows:
+        fixes = _exact(exact, row, n)
+        parts = [fixed([at], [value]) for at, value in fixes.items()]
+        held = in_steps(reduce(and_, parts, base), unit)
+        seen = covariance.seen(np.isfinite(row), float(unit))
+        made.append(_moved(np.nan_to_num(row / float(unit)), held, seen, real=step is None))
+    points, estimates, distance, gap, spread = (np.array(each) for each in zip(*made, strict=True))
+    found: Any = points
+    if step is not None:
+        found = points * unit.numerator if unit.denominator == 1 else points * unit.numerator / unit.denominator
+    shape = given.shape
+    return Reconciled(
+        found.reshape(shape),
+        (found - rows).reshape(shape),
+        distance,
+        gap,
+        [looked_at([base], row, lambda i: f"figure {i}") for row in rows],
+        (estimates * float(unit)).reshape(shape),
+        None if errors is None else (spread * float(unit)).reshape(shape),
+    )
+
+
+def _together(rules: Any) -> Constraint:
+    listed = [rules] if isinstance(rules, (Constraint, Hierarchy)) else list(rules)
+    made = [consistent(each) if isinstance(each, Hierarchy) else each for each in listed]
+    if not made or not all(isinstance(each, Constraint) and not each.has_invariants | each.is_union for each in made):
+        raise Refused("rules must be a hierarchy, constraints without invariants or unions, or a list of these")
+    return reduce(and_, made)
+
+
+def _exact(said: Any, row: Floats, n: int) -> dict[int, Fraction]:
+    pairs = dict(said) if isinstance(said, Mapping) else {int(at): None for at in said or ()}
+    if said is not None and len(pairs) < len(said):
+        raise Refused("exact must name every figure once")
+    for at, value in pairs.items():
+        if not 0 <= int(at) < n or (value is None and not np.isfinite(row[int(at)])):
+            raise Refused(f"exact names figure {at}, which is not there: give its value, exact={{{at}: …}}")
+    known = {at: row[at] if value is None else value for at, value in pairs.items()}
+    return {int(at): rational("an exact value", value).limit_denominator(10**9) for at, value in known.items()}
+
+
+def _covariance(errors: Any, n: int) -> Covariance:
+    """What is said about errors."""
+    factors = np.zeros((n, 0))
+    if isinstance(errors, tuple) and len(errors) == 2:
+        own, factors = reals("errors", errors[0], (n,)) ** 2, reals("factors", errors[1])
+    elif np.ndim(errors if errors is not None else 1) == 2:
+        full = reals("errors", errors, (n, n))
+        values, vectors = np.linalg.eigh((full + full.T) / 2)
+        size = np.abs(full).max()
+        if np.abs(full - full.T).max() > ROUNDED * size or values[0] < ROUNDED * size:
+            raise Refused("errors are no covariance: it must be symmetric, and positive in every direction")
+        own, factors = np.full(n, values[0]), vectors * np.sqrt(values - values[0])
+    else:
+        one = errors is None or np.ndim(errors) == 0
+        own = np.full(n, float(errors or 1)) ** 2 if one else reals("errors", errors, (n,)) ** 2
+    if factors.shape[:1] != (n,) or (own <= 0).any():
+        raise Refused("errors must be above 0, one for each figure: name figures that are known in exact")
+    return Covariance(own, factors)
+
+
+def _moved(y: Floats, rules: Constraint, covariance: Covariance, *, real: bool) -> tuple[Any, ...]:
+    """Figures in steps, the best real ones, their distance, the gap, and the errors of the best real ones."""
+    system = rules.system(y.size)
+    point, spread = _linear(y, system, covariance)
+    target = search.Target.of(system, y, covariance.own)
+    if system.has_inequalities and target.outside(point):
+        best = search.nearest_real(target, covariance.factors)
+        if best is None:
+            raise Refused("no real figures satisfy what must hold, or none were found: look for rules that contradict")
+        point = best
+    least = float(covariance.distances((point - y)[None])[0])
+    if real:
+        return point, point, least, 0.0, spread
+    alone = not covariance.factors.shape[1]
+    weights = covariance.own * covariance.stretch
+    near = search.Target.of(system, y if alone else point, weights)
+    try:
+        found = search.nearest_whole(near)
+    except Refused:
+        refuse_whole_contradiction(rules.parts, y.size)
+        raise
+    if alone:
+        return found.values, point, found.distance, found.gap, spread
+    distance = float(covariance.distances((found.values - y)[None])[0])
+    return found.values, point, distance, max(0.0, distance - least - found.distance + found.gap), spread
+
+
+def _linear(y: Floats, system: System, covariance: Covariance) -> tuple[Floats, Floats]:
+    """The best linear estimate by the equalities alone, and its standard errors."""
+    A, b = system.null_space().rows.astype(np.float64), system.right_hand_sides().astype(np.float64)
+    variances = covariance.own + (covariance.factors**2).sum(axis=1)
+    if not A.shape[0]:
+        return y, np.sqrt(variances)
+    solve = splu(csc_array(A @ diags_array(covariance.own) @ A.T)).solve
+    shared = np.asarray(A @ covariance.factors)
+    small = np.eye(shared.shape[1]) + shared.T @ solve(shared)
+
+    def prices(right: Floats) -> Floats:
+        first = solve(right)
+        return np.asarray(first - solve(shared) @ np.linalg.solve(small, shared.T @ first))
+
+    point = y - covariance.times(A.T @ prices((A @ y - b)[:, None]))[:, 0]
+    if A.shape[0] * y.size > MOST_ENTRIES:
+        return point, np.full(y.size, np.nan)
+    across = covariance.times(A.T.toarray())
+    return point, np.sqrt(np.maximum(variances - (across * prices(across.T).T).sum(axis=1), 0.0))

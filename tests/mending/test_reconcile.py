@@ -1,0 +1,102 @@
+"""`reconcile`: figures and rules alone, against enumeration, formulas of generalised least squares, and bad input."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+
+TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
+A = np.array([[1, -1, -1, 0, 0, 0], [0, 1, 0, -1, -1, 0], [0, 0, 1, 0, 0, -1]])
+
+
+def covariance(seed: int) -> np.ndarray:
+    half = np.random.default_rng(seed).normal(size=(6, 6))
+    return half @ half.T + 0.2 * np.eye(6)
+
+
+def by_formula(y: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """MinT: y − W Aᵀ (A W Aᵀ)⁻¹ A y."""
+    return y - W @ A.T @ np.linalg.solve(A @ W @ A.T, A @ y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_real_figures_are_those_of_the_formula(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, W, e, F = rng.normal(10, 5, (2, 6)), covariance(seed), rng.uniform(0.5, 2, 6), rng.normal(size=(6, 2))
+    for errors, full in ((None, np.eye(6)), (e, np.diag(e**2)), (W, W), ((e, F), np.diag(e**2) + F @ F.T)):
+        found = hf.reconcile(y, TREE, errors, step=None)
+        assert found.values == pytest.approx(np.array([by_formula(row, full) for row in y]), abs=1e-8)
+        moves = found.values - y
+        assert found.distance == pytest.approx((moves * np.linalg.solve(full, moves.T).T).sum(axis=1))
+        if errors is not None:
+            left = full - full @ A.T @ np.linalg.solve(A @ full @ A.T, A @ full)
+            assert found.standard_error[0] == pytest.approx(np.sqrt(np.diagonal(left)), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whole_figures_are_the_nearest_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    leaves = np.array(list(itertools.product(range(8), repeat=3)))
+    tables = TREE.sum_up(leaves.T).T
+    tables = tables[tables[:, 3] >= tables[:, 4]]
+    y, e, F = rng.uniform(0, 6, 6), rng.uniform(0.5, 2, 6), rng.normal(size=(6, 1))
+    rules = [TREE, hf.between(0, 21), hf.at_least([[0, 0, 0, 1, -1, 0]], [0])]
+    for errors, full in ((e, np.diag(e**2)), ((e, F), np.diag(e**2) + F @ F.T)):
+        found = hf.reconcile(y, rules, errors)
+        off = tables - y
+        distances = (off * np.linalg.solve(full, off.T).T).sum(axis=1)
+        assert any((found.values == table).all() for table in tables)
+        assert found.distance[0] - found.gap[0] <= distances.min() + 1e-6 <= found.distance[0] + 2e-6
+        if errors is e:
+            assert found.nearest
+            assert found.distance[0] == pytest.approx(distances.min())
+
+
+def test_exact_figures_steps_and_missing_ones() -> None:
+    y = np.array([[10.0, 6, 5, 3, 3, 4], [20, np.nan, 9, 4, 5, 9]])
+    found = hf.reconcile(y, TREE, 1.0, exact=[0], step=0.5)
+    assert found.values[:, 0].tolist() == [10, 20]
+    assert np.abs(found.values @ A.T).max() == 0
+    assert (found.values * 2 == np.rint(found.values * 2)).all()
+    assert found.standard_error[:, 0] == pytest.approx(0, abs=1e-6)
+    assert [each.rows.tolist() for kinds in found.broken for each in kinds] == [[0, 2], []]
+    given = hf.reconcile(y, TREE, exact={0: 12})
+    assert given.values[:, 0].tolist() == [12, 12]
+    assert given.most(1).tolist() == [0]
+
+
+def test_intervals_cover_as_they_say() -> None:
+    rng = np.random.default_rng(5)
+    truth = TREE.sum_up(rng.poisson(50, 3).astype(float))
+    e, F = rng.uniform(1, 4, 6), rng.normal(size=(6, 2))
+    noise = e * rng.normal(size=(4_000, 6)) + rng.normal(size=(4_000, 2)) @ F.T
+    found = hf.reconcile(truth + noise, TREE, (e, F), step=None)
+    ends = found.interval(0.95)
+    inside = ((ends[..., 0] <= truth) & (truth <= ends[..., 1])).mean(axis=0)
+    assert np.abs(inside - 0.95).max() < 5 * (0.05 * 0.95 / 4_000) ** 0.5  # five standard errors
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "words"),
+    [
+        (TREE, {"exact": {0: 9, 1: 4, 2: 4}}, "cannot hold together: consistent(6 nodes); fixed(at=[0])"),
+        ([TREE, hf.at_least([[1, 0, 0, 0, 0, 0]], [9]), hf.between(None, 8, at=[0])], {}, "cannot hold together"),
+        (TREE, {"errors": np.array(covariance(0)) - 9 * np.eye(6)}, "no covariance"),
+        (TREE, {"errors": covariance(0) + np.triu(np.ones((6, 6)), 1)}, "no covariance"),
+        (TREE, {"errors": [1, 1, 0, 1, 1, 1]}, "above 0"),
+        (TREE, {"errors": (np.ones(6), np.ones((4, 1)))}, "one for each figure"),
+        (TREE, {"exact": [0, 0]}, "every figure once"),
+        (TREE, {"exact": [6]}, "figure 6, which is not there"),
+        ("tree", {}, "rules must be"),
+        (hf.equals([[2, 0, 0, 0, 0, 0]], [3]), {}, "step"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(rules, options, words) -> None:
+    with pytest.raises(hf.Refused) as refusal:
+        hf.reconcile([10, 6, 5, 3, 3, 4], rules, **options)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
