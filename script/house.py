@@ -46,7 +46,7 @@ BUDGET = {
     "page": 1_250,
     "papers": 3_000,
     "pictures": 700,
-    "privacy": 4_550,
+    "privacy": 4_600,
     "progress": 200,
     "proving": 400,
     "queries": 4_600,

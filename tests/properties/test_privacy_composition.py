@@ -23,7 +23,7 @@ from holdfast.privacy import (
     pure_rho,
     rho_to_epsilon,
 )
-from holdfast.privacy.composition import summed_curve
+from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
 from holdfast.queries import Neighbours
 

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, vstack
 
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.margin_counts import margin_equalities, summed, told_sets
+from holdfast.queries.margin_equalities import margin_equalities, summed, told_sets
 
 Axes = tuple[int, ...]
 Keep = tuple[tuple[Axes, ...], ...]  # the margins of each depth
