@@ -23,8 +23,8 @@ from holdfast.privacy import (
     pure_rho,
     rho_to_epsilon,
 )
-from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
+from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.queries import Neighbours
 
 quick = settings(max_examples=20, deadline=None, derandomize=True)
