@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Array, Bools, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.trees.shape.forest import Forest
 
 #: Most leaves, and most inner nodes, below one node: tries of a division grow with the root of their number.
@@ -161,7 +161,8 @@ def outline(
     parent = np.where(above[inner] >= 0, number[above[inner]], -1)
     leaf_parent = number[above[leaves]]
     leaves, leaf_parent, parent = _grouped_leaves(leaves, leaf_parent, parent, (low, high), most[0])
-    parent = _grouped_inner(parent, most[1])
+    reach = np.concatenate([least[inner], np.bincount(leaf_parent, least[leaves], parent.size)[inner.size :]])
+    parent = _grouped_inner(parent, most[1], reach)
     return _sorted(
         parent,
         leaf_parent,
@@ -207,8 +208,12 @@ def _grouped_leaves(
     return leaves, leaf_parent, np.concatenate([parent, more])
 
 
-def _grouped_inner(parent: Ints, most: int) -> Ints:
-    """Put inner children below nodes of their own, again and again, where there are too many."""
+def _grouped_inner(parent: Ints, most: int, reach: Floats) -> Ints:
+    """Put inner children below nodes of their own, again and again, where there are too many.
+
+    The one whose leaves reach furthest down stays: long circles are then for it, and for one node of all others.
+    """
+    kept = np.zeros(parent.size, dtype=bool)
     while True:
         size = parent.size
         counts = np.bincount(parent[parent >= 0], minlength=size)
@@ -216,13 +221,16 @@ def _grouped_inner(parent: Ints, most: int) -> Ints:
             return parent
         many = counts > most
         some = np.flatnonzero((parent >= 0) & many[parent])
-        some = some[np.argsort(parent[some], kind="stable")]
+        some = some[np.lexsort((reach[some], parent[some]))]
         own = parent[some]
         place = np.arange(some.size) - np.searchsorted(own, own)
-        groups = np.where(many, -(-counts // most), 0)
+        groups = np.where(many, np.where(kept, -(-counts // most), 1), 0)
         group_start = np.concatenate([[0], np.cumsum(groups)])
         parent = np.concatenate([parent, np.repeat(np.flatnonzero(many), groups[many])])
-        parent[some] = size + group_start[own] + place * groups[own] // counts[own]
+        moved = kept[own] | (place > 0)
+        parent[some[moved]] = size + (group_start[own] + place * groups[own] // counts[own])[moved]
+        reach = np.concatenate([reach, np.full(parent.size - size, np.inf)])
+        kept = np.concatenate([kept, np.ones(parent.size - size, dtype=bool)])
 
 
 def _sorted(

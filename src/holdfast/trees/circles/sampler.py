@@ -26,8 +26,6 @@ from holdfast.trees.shape.forest import Forest
 CHUNK = 1 << 23
 #: Messages should be larger than what they stand for by no more than this in the mean, all of them together.
 CLEAR = 0.05
-#: By how much circles may be made longer for that, and where next to nothing would be clear.
-LONGER, LONGEST = 2.5, 100.0
 #: Places of messages, and of one of them, up to which a hierarchy is drawn: some 4 GiB; a message has so many places
 #: for each standard deviation of the widest noise.
 MOST_PLACES, MOST_PLACES_OF_ONE, PLACES = 1e9, 2.0**26, 40.0
@@ -86,8 +84,7 @@ class Sampler(Owner):
         aliases = self.aliases
         while True:
             result = self.made(aliases)
-            slack = result.slack.sum()
-            if slack < self.clear or aliases > (LONGER if slack < 1 else LONGEST) * self.aliases:
+            if result.slack.sum() < self.clear or aliases > 2.5 * self.aliases:
                 return result
             aliases *= 1.5
 

@@ -82,7 +82,7 @@ class LaplaceWeight:
 
     @property
     def sizes(self) -> Floats:
-        near = 2.0 ** -np.arange(1, 10)
+        near = 2.0 ** -np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15])
         inside, outside = 1 - near, 1 + near
         return self._rate * np.concatenate([[0.15, 0.3], inside, outside, [2, 3, 4, 6, 8, 12, 20, 40]])
 
