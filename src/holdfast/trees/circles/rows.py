@@ -42,14 +42,12 @@ class Rows:
     """
 
     def __init__(self, shape: Outline, weights: Sequence[Weight], pull: Floats | None = None) -> None:
-        self.shape, self.weights = shape, weights
-        n = shape.size
+        self.shape, self.weights, n = shape, weights, shape.size
         #: The tilt above roots.
         self.pull = np.zeros(n) if pull is None else pull
         self.poles = np.array([weight.poles for weight in weights] + [(-np.inf, np.inf)])
-        self.tilt = np.zeros(n)
         self.length, self.start = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        self.lift, self.centre = np.zeros(n), np.zeros(n)
+        self.tilt, self.lift, self.centre = np.zeros(n), np.zeros(n), np.zeros(n)
         self.mean, self.variance, self.norm, self.pad = np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n)
         self._largest, self.slack = np.zeros(n), np.zeros(n)  # of Q; by how much M is too large, in the mean
         self.wobble, self._again = np.zeros(n), np.zeros(n)  # how Q, and how M, may differ when it is made again
@@ -256,13 +254,11 @@ class Rows:
     def _row_cumulants(self, some: Ints, values: Floats, slopes: Floats) -> Floats:
         """Bounds on log of Σ M(t)·e^{±s(t − mean)}, (2, rows, slopes)."""
         length = values.shape[1]
-        places = np.arange(length)
         result = np.empty((2, some.size, slopes.size))
-        # e^{−slope·distance} from an end, by two short tables.
         near, steps = np.exp(-slopes[:, None] * np.arange(32)), np.exp(-slopes[:, None] * np.arange(0, length, 32))
         falling = (steps[:, :, None] * near[:, None, :]).reshape(slopes.size, -1)[:, :length]
         for side, sign in ((0, -1), (1, 1)):
-            far = places[-1] if sign > 0 else 0
+            far = length - 1 if sign > 0 else 0
             inside = values @ (falling[:, ::-1] if sign > 0 else falling).T
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ratio = self.ratio[side, some][:, None] * np.exp(slopes)
