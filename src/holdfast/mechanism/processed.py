@@ -36,11 +36,13 @@ class Promising:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
+        """Every statement that holds, the best one first."""
         found: Promise = self.promise
         return found.statements
 
     @property
     def guarantee(self) -> Guarantee:
+        """The best statement that holds; refused where none does."""
         found: Promise = self.promise
         return found.best
 

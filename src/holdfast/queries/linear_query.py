@@ -128,10 +128,12 @@ class Query(ABC):
 
     @property
     def tree(self) -> Hierarchy | None:
+        """The hierarchy that it counts, if it counts one."""
         return None
 
     @property
     def cube(self) -> Cube | None:
+        """The cube whose cells or margins it counts, if it counts one."""
         return None
 
     @property
