@@ -160,12 +160,14 @@ class Drawing(LeafDivisions):
         for _ in range(GENTLER):
             table = self._rows_table(others, values, tilt[of_pair], rows)
             rest_table = self._rows_table(last, rest_values, tilt, parent)
-            # Tilts that blow up what is only bounded, beyond windows, above all that is known.
-            strayed = np.add.reduceat(table.left > STRAY * WAYS, starts) > 0
-            strayed |= rest_table.left > STRAY * WAYS
+            # Tilts that blow up what is only bounded, beyond windows, above all that is known, or above all numbers.
+            strayed = np.add.reduceat(~(table.left <= STRAY * WAYS), starts) > 0
+            strayed |= ~(rest_table.left <= STRAY * WAYS)
             if not strayed.any():
                 break
             tilt[strayed] *= 0.75
+        if not (np.isfinite(table.left).all() and np.isfinite(rest_table.left).all()):
+            raise ArithmeticError("no tilt divides a total")
         mine, task = ranges(starts[pair], counts[pair]), np.repeat(np.arange(pair.size), counts[pair])
         division = Division(table, mine, counts[pair], totals.ravel(), rest_table, pair)
         drawn, rests = division.draw(self.stream)

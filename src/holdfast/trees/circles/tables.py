@@ -45,12 +45,12 @@ class Table:
 
     def __post_init__(self) -> None:
         whole = self.weights.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             tails = np.where(self.height > 0, self.height * self.ratio / (1 - self.ratio), 0.0).sum(axis=0)
+            spare = np.maximum(BEYOND, WAYS * 16 * tails / (whole + 16 * tails))
         if not (self.ratio < 1).all():
             raise ArithmeticError("a message has no sum")
         places = self.weights.shape[1]
-        spare = np.maximum(BEYOND, WAYS * 16 * tails / (whole + 16 * tails))
         self.factor = (WAYS - spare - places) * (1 - 1e-13) / whole
         self.weights *= self.factor[:, None]
         self.height = self.height * self.factor

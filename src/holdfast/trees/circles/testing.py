@@ -85,7 +85,9 @@ class Tested:
         signs = np.array([[-1], [1]])
         # Rows may be longer than the window of the node's message: the series begins where the row ends.
         more = np.stack([np.zeros(nodes.size), length - m.length[nodes]])
-        height = m.height[:, nodes] * m.ratio[:, nodes] ** more * np.exp(tilts * (edges + signs * more - middle))
+        with np.errstate(over="ignore", invalid="ignore"):  # a tilt too far has no height; a gentler one is taken
+            height = m.height[:, nodes] * m.ratio[:, nodes] ** more * np.exp(tilts * (edges + signs * more - middle))
+        height = np.where(m.height[:, nodes] > 0, height, 0.0)
         ratio = m.ratio[:, nodes] * np.exp(signs * tilts)
 
         def ball(row: int, t: int) -> arb:

@@ -23,6 +23,8 @@ POINTS, NEED = 65, 20.0
 NARROW = 1 << 12
 #: Bounds up to which kinds of leaves are told apart one by one; above, by a factor.
 APART, FACTOR = 16, 1.25
+#: How near to a pole tilts are looked at, as shares of it, and how many weights one above another make poles.
+NEAR, HIGH = 2.0 ** -np.array([12, 8, 5]), 4
 #: The largest total that is followed: no sum of doubles is lost beside it.
 FARTHEST = 1e15
 
@@ -68,12 +70,22 @@ def grid_of(weights: Sequence[Weight]) -> Floats:
     return np.concatenate([-np.array(apart)[::-1], [0.0], apart])
 
 
+def _near_poles(shape: Outline, weights: Sequence[Weight]) -> tuple[Floats, Floats]:
+    """Tilts just within what leaves with the weights above them bear: there one enormous leaf answers for all."""
+    laws = [shape.leaf_law]
+    laws += [shape.law[shape.levels[d] : shape.levels[d + 1]] for d in range(shape.levels.size - 2, 0, -1)]
+    poles = [weights[int(np.bincount(each).argmax())].poles[1] for each in (law[law >= 0] for law in laws) if each.size]
+    sums = np.cumsum(poles)[1:HIGH]
+    near = (sums[np.isfinite(sums)][:, None] * (1 - NEAR)).ravel()
+    return near, -near
+
+
 class Responses:
     """The mean total of every node's children by the tilt of the children, on a grid."""
 
     def __init__(self, shape: Outline, weights: Sequence[Weight], cut: Mapping[int, Curve] | None = None) -> None:
         self.shape, self.weights = shape, weights
-        self.grid = grid_of(weights)
+        self.grid = np.unique(np.concatenate([grid_of(weights), *_near_poles(shape, weights)]))
         self.curves = np.zeros((shape.size, self.grid.size), dtype=np.float32)
         self._leaves()
         for node, curve in (cut or {}).items():
