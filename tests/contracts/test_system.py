@@ -48,15 +48,16 @@ print(list(hf.load("out").table().frame()["level"]).count("zone"), sorted(Path("
 
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, in a folder."""
-
+    """Run code in a process of its own, in a folder; without POSIX it does not see which scratch folders are locked."""
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | environment,
+        env=os.environ | {"TMPDIR": str(scratch)} | environment,
     )
 
 

@@ -60,7 +60,7 @@ def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
 def test_the_statement_is_that_of_the_query_and_the_plan_shows_every_margin(place):
     job = hf.job(place / "spec.yaml")
     plan = job.plan().as_mapping()
-    levels = [level["name"] for level in plan["tables"][0]["levels"]]
+    levels = [level["level"] for level in plan["tables"][0]["levels"]]
     assert "persons: block: age × relation" in levels
     assert "households: street: total" in levels
     table = job.made.tables[0]

@@ -122,7 +122,7 @@ def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
         np.testing.assert_array_equal(
             table.interval(), np.concatenate([table.error_bars.interval(0.95), table.interval()[16:]])
         )
-        again = sum_intervals(table.error_bars, table._sums, 0.95)
+        again = sum_intervals(table.error_bars, table.sums, 0.95)
         np.testing.assert_array_equal(table.interval()[16:], again)
 
 

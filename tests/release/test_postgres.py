@@ -9,8 +9,7 @@ import pytest
 import postgres
 from holdfast.arguments import Refused
 from holdfast.release.job import errors
-from holdfast.release.records import databases
-from holdfast.release.records import source as rows
+from holdfast.release.records import databases, sources
 from holdfast.release.records.tabulate import tabulate
 from jobs import job, tree
 
@@ -88,7 +87,7 @@ def test_records_and_counted_rows_of_tables_views_and_queries(tmp_path, address)
 
 def test_only_distinct_values_leave_the_database(tmp_path, address, monkeypatch):
     fetched = []
-    monkeypatch.setattr(rows, "text_of", lambda value: fetched.append(value) or str(value))
+    monkeypatch.setattr(sources, "text_of", lambda value: fetched.append(value) or str(value))
     assert counted(tmp_path, address, "table: trips, rows_are_records: true") == [100, 100, 100, 0, 100]
     assert sorted(value for value in fetched if isinstance(value, str)) == ["N1", "N2", "S1", "S3"]
 

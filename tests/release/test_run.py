@@ -529,6 +529,7 @@ def plain_page(path: Path):
     text = path.read_text()
     for changing in (
         r'<div class="wide rows".*?</article>',
+        r'<script type="application/json" id="data">.*?</script>',  # the figures again, and what follows from them
         r'<td class="number">[0-9,]*</td><td class="hash">.*?</td>',
         r"\b[0-9a-f]{32}\b",
         "Released on [-0-9]*",

@@ -19,6 +19,10 @@ def secure() -> Stream:
     return Stream(None)
 
 
+#: Bits of the largest seed.
+LONGEST = 4096
+
+
 def seeded(seed: int) -> Stream:
     """Return the stream of a seed: same seed, same words, on every machine. For tests and studies only.
 
@@ -38,5 +42,7 @@ def seeded(seed: int) -> Stream:
     """
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or seed < 0:
         raise Refused(f"seed must be a whole number of at least 0, found {shown(seed)}")
+    if int(seed).bit_length() > LONGEST:
+        raise Refused(f"seed must be below 2**{LONGEST}, found a number of {int(seed).bit_length()} bits")
     digits = str(int(seed)).encode()
     return Stream(hashlib.blake2b(digits, digest_size=KEY_BYTES, person=b"holdfast.seeded").digest())
