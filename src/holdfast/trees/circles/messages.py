@@ -355,9 +355,7 @@ class Messages(Blocked):
 
 def _wound(rows: Floats, length: int) -> Floats:
     """Rows round a circle that may be shorter than they are: what wraps round adds."""
-    turns = -(-rows.shape[1] // length)
-    if turns == 1:
+    if rows.shape[1] <= length:
         return rows
-    whole = np.zeros((rows.shape[0], turns * length))
-    whole[:, : rows.shape[1]] = rows
-    return np.asarray(whole.reshape(-1, turns, length).sum(axis=1))
+    whole = np.pad(rows, ((0, 0), (0, -rows.shape[1] % length)))
+    return np.asarray(whole.reshape(len(rows), -1, length).sum(axis=1))
