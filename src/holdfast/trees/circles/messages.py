@@ -358,4 +358,4 @@ def _wound(rows: Floats, length: int) -> Floats:
     if rows.shape[1] <= length:
         return rows
     whole = np.pad(rows, ((0, 0), (0, -rows.shape[1] % length)))
-    return np.asarray(whole.reshape(len(rows), -1, length).sum(axis=1))
+    return np.asarray(whole.reshape(len(rows), whole.shape[1] // length, length).sum(axis=1))
