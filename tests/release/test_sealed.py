@@ -238,6 +238,21 @@ def test_the_verifier_by_itself_and_the_library_agree_on_what_was_tampered_with(
         ("hierarchy", ("tables", 0, "unprotected", 1, "rows", 0, 0), 20, "speaks of rows that the table does not"),
         ("hierarchy", ("tables", 0, "noise_by_level", 0, "level"), "other", "noise at a level that the table does not"),
         ("histogram", ("tables", 0, "holds", "whole"), False, "are not real numbers"),
+        ("hierarchy", ("protected",), "Everybody.", "another sentence on who is protected"),
+        ("several", ("deployment", "accounting", "composition"), "It is so.", "another reason for the registry"),
+        ("histogram", ("spec", "title"), "Other", "another title in the spec"),
+        ("histogram", ("title",), "Other", "another title in the spec"),
+        ("histogram", ("spec", "privacy", "neighbours"), "add-remove", "another kind of neighbours in the spec"),
+        ("histogram", ("software", "version"), "9.9", "another version for the registry"),
+        ("histogram", ("unit",), "person: rider", "another unit in the spec"),
+        ("histogram", ("deployment", "basic", "data_curators"), ["X"], "another list of curators"),
+        ("histogram", ("deployment", "basic", "intended_use"), "X", "another intended use"),
+        ("several", ("deployment", "basic", "description"), "X", "another list of tables for the registry"),
+        ("contingency", ("caveats",), [], "is not among the caveats"),
+        ("moved", ("statements", 0, "assumes"), [], "leaves out, or assumes, something else"),
+        ("hierarchy", ("tables", 0, "method"), "onto", "another method than was chosen or asked for"),
+        ("moved", ("spec", "tables", 0, "method"), "given", "another method than was chosen or asked for"),
+        ("several", ("spec", "tables", 0, "name"), "X", "the spec has no table sexes"),
     ],
 )
 def test_both_find_what_contradicts_itself(copies, kind, path, value, sentence):
@@ -286,6 +301,11 @@ def other_neighbours(folder, certificate):
     certificate["statements"][0]["neighbours"]["records"] += 1
 
 
+def another_reason(folder, certificate):
+    certificate["statements"][0]["because"] = "It is so."
+    certificate["deployment"]["accounting"]["composition"] = "It is so."
+
+
 def an_estimate_called_proved(folder, certificate):
     certificate["tables"][0]["statements"][0]["status"] = "estimated"
 
@@ -325,6 +345,8 @@ def a_rule_less(folder, certificate):
         ("hierarchy", nothing_unprotected_in_a_table, "facts", "another number of figures that are follows from exact"),
         ("hierarchy", nothing_unprotected_in_a_statement, "facts", "a statement about some changes alone"),
         ("hierarchy", other_neighbours, "facts", "speaks of other changes of the data than its tables"),
+        ("several", another_reason, "facts", "the reason of the first statement is not that of the tables"),
+        ("hierarchy", another_reason, "facts", "the reason of the first statement is not that of the tables"),
         ("several", an_estimate_called_proved, "facts", "calls proved what is estimated"),
         ("histogram", another_scale, "facts", "the scale of the noise of age is not its parameter"),
         ("several", no_width, "sexes: intervals", "intervals of its figures have no width"),

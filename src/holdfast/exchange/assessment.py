@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.arguments import Refused
-from holdfast.release.certificate.certificate import UNSTATED, read_certificate
+from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.report.explain_folder import CHANGED, explain_folder
+from holdfast.release.standalone_verifier.facts import UNSTATED
 
 OPEN = "_To be filled in by the office:_"
 #: Headings of explain under each part of the assessment; `None` stands for what only the office can say.

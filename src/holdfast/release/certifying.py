@@ -15,7 +15,6 @@ from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.certificate.certificate import (
     CENTRAL,
     DISTRIBUTED,
-    UNSTATED,
     Accounting,
     Basic,
     Certificate,
@@ -45,6 +44,7 @@ from holdfast.release.facts.table import (
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.spec import public_part
+from holdfast.release.standalone_verifier.facts import UNSTATED
 from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
 from holdfast.version import __version__
 

@@ -23,8 +23,6 @@ from holdfast.release.standalone_verifier.reading import json_of, seal_of
 from holdfast.release.storage.files import CERTIFICATE, read_plain
 
 Parameter = Literal["epsilon", "delta", "rho"]
-#: What stands in the fields that only the spec can fill, where it does not.
-UNSTATED = "not stated"
 
 
 class Basic(Model):

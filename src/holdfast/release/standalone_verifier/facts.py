@@ -15,6 +15,8 @@ Findings = Iterator[str]
 PUBLISHED, FOLLOWS = "published exactly", "follows from exact figures"
 #: Sums of statements are rounded outwards, each by a double at most.
 ROUNDED = 1e-9
+#: What stands in the fields that only the spec can fill, where it does not.
+UNSTATED = "not stated"
 
 
 def facts(certificate: Json) -> Findings:
@@ -24,11 +26,10 @@ def facts(certificate: Json) -> Findings:
             yield f"a {what} is listed twice"
     if len(asked) != len(tables):
         yield "the published spec has other tables"
-    if certificate["title"] != certificate["deployment"]["basic"]["name"]:
-        yield "the release has another title for the registry"
     yield from statements(certificate)
     yield from unprotected(certificate)
     yield from columns(certificate)
+    yield from twice(certificate)
     for table, spec in zip(tables, asked, strict=True):
         yield from levels(table)
         rules = {each["rule"] for each in spec.get("hold", [])}
@@ -37,6 +38,109 @@ def facts(certificate: Json) -> Findings:
                 yield f"the spec asks the table {table['name']} to be {rule}, and the certificate does not"
         if "exact" in rules and not table["holds"]["exact"]:
             yield f"the spec asks for exact figures of {table['name']}, and the certificate has none"
+
+
+def twice(certificate: Json) -> Findings:
+    """Find what the spec, or the registry, says otherwise than the certificate, and sentences that do not follow."""
+    best, spec, tables = certificate["statements"][0], certificate["spec"], certificate["tables"]
+    registry, about, made = certificate["deployment"], spec.get("about", {}), certificate["software"]
+    basic, loss, unit = registry["basic"], registry["privacy_loss"], spec["privacy"].get("unit")
+    households = any(table["kind"] == "linked" for table in tables)
+    listed = ", ".join(f"{table['name']} ({table['kind']}, {table['rows']} figures)" for table in tables)
+    last = f"Made by {made['name']} {made['version']}."
+    both = {
+        "title in the spec": (spec["title"], certificate["title"]),
+        "title for the registry": (basic["name"], certificate["title"]),
+        "sentence on who is protected": (certificate["protected"], protected(unit, households, best)),
+        "kind of neighbours in the spec": (spec["privacy"].get("neighbours", "add-remove"), best["neighbours"]["kind"]),
+        "unit in the spec": (certificate["unit"] == "record", unit is None),
+        "unit for the registry": (loss["privacy_unit"] == "Record-level", unit is None),
+        "unit in the registry's words": (loss["privacy_unit_details"].split(". N")[0], f"Unit: {certificate['unit']}"),
+        "reason for the registry": (registry["accounting"]["composition"], best["because"]),
+        "list of tables for the registry": (basic["description"], f"Tables of counts: {listed}"),
+        "list of curators": (basic["data_curators"], about.get("curators") or [UNSTATED]),
+        "intended use": (basic["intended_use"], about.get("intended_use") or UNSTATED),
+        "region": (basic["data_product_region"], about.get("region") or UNSTATED),
+        "version for the registry": (registry["implementation"]["mechanisms"][-len(last) :], last),
+    }
+    for what, (one, other) in both.items():
+        if one != other:
+            yield f"the release has another {what}"
+    exact = any(table["holds"]["exact"] for table in tables)
+    told = [*about_records(spec, households, best["scope"], exact), *best["caveats"]]
+    if not set(told) <= set(certificate["caveats"]):
+        yield "a sentence that follows from the spec, or a statement, is not among the caveats"
+    for table, asked in zip(tables, spec["tables"], strict=True):
+        chosen = [each["method"] for each in table["compared"] if each["chosen"]]
+        if chosen != [table["method"]] or asked.get("method", "auto") not in ("auto", table["method"]):
+            yield f"the table {table['name']} has another method than was chosen or asked for"
+        if asked.get("name", table["name"]) != table["name"]:
+            yield f"the spec has no table {table['name']}"
+
+
+def protected(unit: Json | None, households: bool, promised: Json) -> str:
+    """Say whom a release protects, and against which changes."""
+    records, adds = promised["neighbours"]["records"], promised["neighbours"]["kind"] == "add-remove"
+    shared = " if both agree in every exact figure" if promised["scope"] == "invariant-sharing" else ""
+    each = 1 if unit is None or households else unit["max_records"]
+    together, come = records // each, "come or go" if adds else "change"
+    other = "do not" if adds else "hold any other in its place"
+    whom, such, compared = "One record.", "", f"The promise compares data that hold it with data that {other}{shared}."
+    if unit is not None:
+        name = unit["column"]
+        whom = f"One {name}, whatever their records."
+        kept = f"at most {each} record{'s are' if each > 1 else ' is'} kept"
+        such = f" A {name} is one value of the column {name!r}; of each {kept}."
+        if households:
+            whom, such = f"One {name} with everybody in it.", ""
+    if together > 1:
+        compared = (
+            f"Beside exact figures one often cannot change alone: the promise is about up to {together} that {come} "
+            "together."
+        )
+    elif each > 1:
+        compared = f"The promise compares data that hold all these records with data that hold none of them{shared}."
+    return f"{whom}{such} {compared}"
+
+
+def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list[str]:
+    """Say how the records behind the tables were treated, as far as the published spec tells."""
+    data, unit, sentences = spec.get("data", {}), spec["privacy"].get("unit"), []
+    for name, what in (("nulls", "with a missing value"), ("outside", "outside the public domain")):
+        rule = data.get(name, {"rule": "refuse"})
+        if rule["rule"] == "refuse":
+            sentences.append(f"one record {what} stops the release: that there is a release tells that there was none")
+        elif rule["rule"] == "drop":
+            sentences.append(f"records {what} are dropped; how many is not published")
+        else:
+            sentences.append(f"records {what} are counted as {rule['category']!r}")
+    if unit is not None and households:
+        sentences.append(
+            f"a household is a value of {unit['column']!r} with at most {unit['max_records']} records, all in one "
+            "place, and obeys every tie; one that does not stops the release: that there is a release tells that there "
+            "was none"
+        )
+        sentences.append(
+            "a person who comes, goes or answers otherwise makes one household another, which is hidden with at most "
+            "twice the rho (or epsilon, where there is no delta) of a household that comes or goes"
+        )
+    elif unit is not None:
+        kept = f"{unit['max_records']} record{'s are' if unit['max_records'] > 1 else ' is'} kept"
+        sentences.append(
+            f"a person is a value of {unit['column']!r} (1, ' 1' and 1.0 are one); of each at most {kept}, chosen by a "
+            "keyed hash of the person and the record alone; all figures, exact ones too, count the kept records"
+        )
+        added, shared = spec["privacy"].get("neighbours", "add-remove"), spec["privacy"].get("scope")
+        if exact and added == "add-remove" and shared != "subspace":
+            sentences.append(
+                "where figures are exact, a person cannot come or go alone: the records that change are those of "
+                "several persons, of whom some leave and others come, or whose records become others"
+            )
+    if scope == "invariant-sharing":
+        sentences.append("the promise compares only data that agree in every exactly published figure")
+    if len(spec["tables"]) > 1:
+        sentences.append("all tables count the same records")
+    return sentences
 
 
 def names_in(files: Sequence[Json]) -> list[str]:
@@ -58,6 +162,9 @@ def statements(certificate: Json) -> Findings:
         yield "the certificate speaks of other changes of the data than its tables"
     if best["status"] == "proved" and any(part["status"] != "proved" for part in parts):
         yield "the certificate calls proved what is estimated for a table"
+    reason = parts[0]["because"].rstrip(". ") if len(parts) == 1 else f"{len(parts)} statements composed: "
+    if not best["because"].startswith(reason):
+        yield "the reason of the first statement is not that of the tables"
     for name in ("epsilon", "rho"):
         own, total = [part[name] for part in parts], best[name]
         if total is None or not all(isinstance(number, (int, float)) for number in (total, *own)):
@@ -80,6 +187,10 @@ def unprotected(certificate: Json) -> Findings:
     for statement in (*certificate["statements"], *of_tables):
         if statement["scope"] != "all" and not statement["unprotected"]:
             yield "a statement about some changes alone says that everything is protected"
+    for name in ("unprotected", "assumes"):
+        items = [item for table in certificate["tables"] for item in table["statements"][0][name]]
+        if certificate["statements"][0][name] != list(dict.fromkeys(items)):
+            yield "the first statement leaves out, or assumes, something else than the tables"
     for table in certificate["tables"]:
         listed: Counter[Any] = Counter()
         rows: list[Any] = []
