@@ -164,4 +164,22 @@ Proof.
     apply add_cancel with (sub e d). rewrite sub_add, <- add_assoc, (add_comm (add d _)), (add_assoc (sub e d)), sub_add.
     now rewrite add_assoc, !sub_add.
 Qed.
+
+(** Where noise cannot make the change that is left, an output tells the two datasets apart. *)
+Theorem supports_disjoint {W : Type} `{Group W} (h : V -> W) eps x x' : additive h -> summable w -> near x x' ->
+  (forall e, 0 < w e -> h e <> h (sub (q x) (q x'))) -> ~ pure near eps (fun x => image h (normal (around x))).
+Proof.
+  intros A S N D G. assert (P : 0 < sum w) by (apply Rlt_le_trans with (w zero); auto; now apply sum_term).
+  assert (Q : forall x, sum (around x) = sum w) by (intros; now apply sum_shift).
+  assert (L : forall x, law (normal (around x))) by (intros; apply law_normal; [now apply around_summable | now rewrite Q]).
+  rewrite pure_pointwise in G by (intros; now apply law_image). specialize (G x x' N (h (q x))).
+  replace (image h (normal (around x')) (h (q x))) with 0 in G.
+  - assert (T := @sum_term _ (fun v => normal (around x) v * ind (h v = h (q x))) (q x)
+      ltac:(apply summable_test; [apply L | apply (test_ind (fun v => h v = h (q x)))])).
+    cbv beta in T. rewrite ind_true in T by reflexivity. unfold normal at 1, around at 1 in T. rewrite sub_self, Q in T.
+    assert (0 < w zero / sum w) by (now apply Rdiv_lt_0_compat). unfold image, bind in G. lra.
+  - symmetry. unfold image, bind. rewrite <- (@sum_zero V). apply sum_ext. intros v.
+    destruct (classic (h v = h (q x))) as [Hv | Hv]; [| rewrite ind_false by exact Hv; lra]. unfold normal, around. destruct (proj1 S (sub v (q x'))) as [Z | <-]; [| unfold Rdiv; ring].
+    destruct (D _ Z). now rewrite (additive_sub v _ A), (additive_sub (q x) _ A), Hv.
+Qed.
 End Additive.

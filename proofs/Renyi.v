@@ -52,6 +52,33 @@ Proof.
     with (a * Rpower t (a - 1) * x - (a - 1) * (t * Rpower t (a - 1) * y)) in B by (field; lra). lra.
 Qed.
 
+(** The tangent that touches e^eps y: what is above it is at most a moment. *)
+Lemma above_tangent a eps x y : 1 < a -> 0 <= x -> 0 <= y -> (0 < x -> 0 < y) ->
+  x <= exp eps * y + exp (- ((a - 1) * eps)) * Rpower (1 - / a) (a - 1) / a * (x * Rpower (x / y) (a - 1)).
+Proof.
+  intros A1 X Y P. set (k := exp (- ((a - 1) * eps)) * Rpower (1 - / a) (a - 1) / a).
+  assert (I : 0 < / a < 1) by (split; [apply Rinv_0_lt_compat; lra | rewrite <- Rinv_1; apply Rinv_lt_contravar; lra]).
+  assert (K : 0 <= k) by (unfold k, Rdiv; repeat apply Rmult_le_pos; try (left; apply exp_pos); lra).
+  set (t := exp eps * (/ (1 - / a))).
+  assert (T0 : 0 < t) by (apply Rmult_lt_0_compat; [apply exp_pos | apply Rinv_0_lt_compat; lra]).
+  assert (G := @tangent a t x y A1 T0 X Y P).
+  assert (Kt : k * (a * Rpower t (a - 1)) = 1).
+  { unfold k, t. rewrite <- Rpower_mult_distr by (apply exp_pos || apply Rinv_0_lt_compat; lra).
+    assert (R1 : Rpower (exp eps) (a - 1) = exp ((a - 1) * eps)) by (unfold Rpower; now rewrite ln_exp).
+    assert (R2 : Rpower (1 - / a) (a - 1) * Rpower (/ (1 - / a)) (a - 1) = 1).
+    { rewrite Rpower_mult_distr, Rinv_r by (try apply Rinv_0_lt_compat; lra). unfold Rpower. now rewrite ln_1, Rmult_0_r, exp_0. }
+    assert (R3 : exp (- ((a - 1) * eps)) * exp ((a - 1) * eps) = 1) by (rewrite <- exp_plus; replace (_ + _) with 0 by lra; apply exp_0).
+    rewrite R1. transitivity ((exp (- ((a - 1) * eps)) * exp ((a - 1) * eps)) * (Rpower (1 - / a) (a - 1) * Rpower (/ (1 - / a)) (a - 1))).
+    - field. lra.
+    - rewrite R2, R3. lra. }
+  assert (Tk : (a - 1) * t = a * exp eps) by (unfold t; field; lra).
+  apply Rmult_le_compat_l with (r := k) in G; [| exact K].
+  replace (k * (a * Rpower t (a - 1) * x)) with (k * (a * Rpower t (a - 1)) * x) in G by ring. rewrite Kt in G.
+  replace (k * (x * Rpower (x / y) (a - 1) + (a - 1) * (t * Rpower t (a - 1) * y)))
+    with (k * (x * Rpower (x / y) (a - 1)) + (k * (a * Rpower t (a - 1))) * (((a - 1) * t) * / a * y)) in G by (field; lra).
+  rewrite Kt, Tk in G. replace (1 * (a * exp eps * / a * y)) with (exp eps * y) in G by (field; lra). lra.
+Qed.
+
 (** ** Post-processing *)
 Theorem order_post_processing {A B} (h : A -> B) a c (p p' : A -> R) : 1 < a -> law p -> law p' ->
   order a c p p' -> order a c (image h p) (image h p').
@@ -139,27 +166,8 @@ Proof.
   set (k := exp (- ((a - 1) * eps)) * Rpower (1 - / a) (a - 1) / a).
   assert (I : 0 < / a < 1) by (split; [apply Rinv_0_lt_compat; lra | rewrite <- Rinv_1; apply Rinv_lt_contravar; lra]).
   assert (K : 0 <= k) by (unfold k, Rdiv; repeat apply Rmult_le_pos; try (left; apply exp_pos); lra).
-  assert (Pt : forall v, M x v <= exp eps * M x' v + k * moment a (M x) (M x') v).
-  { intros v. destruct (proj1 (proj1 (L x)) v) as [X0 | <-].
-    - specialize (P v X0). set (t := exp eps * (/ (1 - / a))).
-      assert (T0 : 0 < t) by (apply Rmult_lt_0_compat; [apply exp_pos | apply Rinv_0_lt_compat; lra]).
-      assert (G := @tangent a t (M x v) (M x' v) A1 T0 (Rlt_le _ _ X0) (Rlt_le _ _ P) (fun _ => P)). fold (moment a (M x) (M x') v) in G.
-      assert (Kt : k * (a * Rpower t (a - 1)) = 1).
-      { unfold k, t. rewrite <- Rpower_mult_distr by (apply exp_pos || apply Rinv_0_lt_compat; lra).
-        assert (R1 : Rpower (exp eps) (a - 1) = exp ((a - 1) * eps)) by (unfold Rpower; now rewrite ln_exp).
-        assert (R2 : Rpower (1 - / a) (a - 1) * Rpower (/ (1 - / a)) (a - 1) = 1).
-        { rewrite Rpower_mult_distr, Rinv_r by (try apply Rinv_0_lt_compat; lra). unfold Rpower. now rewrite ln_1, Rmult_0_r, exp_0. }
-        assert (R3 : exp (- ((a - 1) * eps)) * exp ((a - 1) * eps) = 1) by (rewrite <- exp_plus; replace (_ + _) with 0 by lra; apply exp_0).
-        rewrite R1. transitivity ((exp (- ((a - 1) * eps)) * exp ((a - 1) * eps)) * (Rpower (1 - / a) (a - 1) * Rpower (/ (1 - / a)) (a - 1))).
-        - field. lra.
-        - rewrite R2, R3. lra. }
-      assert (Tk : (a - 1) * t = a * exp eps) by (unfold t; field; lra).
-      apply Rmult_le_compat_l with (r := k) in G; [| exact K].
-      replace (k * (a * Rpower t (a - 1) * M x v)) with (k * (a * Rpower t (a - 1)) * M x v) in G by ring. rewrite Kt in G.
-      replace (k * (moment a (M x) (M x') v + (a - 1) * (t * Rpower t (a - 1) * M x' v)))
-        with (k * moment a (M x) (M x') v + (k * (a * Rpower t (a - 1))) * (((a - 1) * t) * / a * M x' v)) in G by (field; lra).
-      rewrite Kt, Tk in G. replace (1 * (a * exp eps * / a * M x' v)) with (exp eps * M x' v) in G by (field; lra). lra.
-    - generalize (exp_pos eps) (proj1 (proj1 (L x')) v) (proj1 S v). intros. apply Rplus_le_le_0_compat; apply Rmult_le_pos; lra. }
+  assert (Pt : forall v, M x v <= exp eps * M x' v + k * moment a (M x) (M x') v)
+    by (intros v; apply above_tangent; [exact A1 | apply L | apply L | apply P]).
   assert (D : exp ((a - 1) * (a * rho - eps)) * Rpower (1 - / a) (a - 1) / a = k * exp ((a - 1) * (a * rho))).
   { unfold k. replace ((a - 1) * (a * rho - eps)) with (- ((a - 1) * eps) + (a - 1) * (a * rho)) by ring. rewrite exp_plus. field. lra. }
   rewrite D. apply Rle_trans with (exp eps * prob (M x') T + k * sum (moment a (M x) (M x'))); [| generalize (Rmult_le_compat_l k _ _ K E); lra].

@@ -42,6 +42,9 @@ NAMED = {
 #: Reasons why there is no statement, and words that only carry others on, name no result.
 SILENT = ("no privacy statement is known", "one of the composed statements is void", "sum")
 
+#: What is checked of continuous Gaussian noise.
+CONTINUOUS = "continuous_moment continuous_gaussian continuous_to_dp"
+RHO = "ρ and its (ε, δ), from what a shift does to the density; not μ"
 #: Words of a reason, the theorems of proofs/ that it rests on, and what of the reason they do not cover.
 CHECKED = {
     "at the lowest or highest table (THEORY H1)": (
@@ -53,6 +56,10 @@ CHECKED = {
     "on the lattice of the equalities keeps ρ": ("gaussian_given_equalities gaussian_given_invariants zcdp_to_dp", ""),
     "at most doubles pure ε": ("at_most_twice laplace_at_most_twice", ""),
     "max ‖Π_N d‖₁/λ over all neighbours": ("subspace_scope", "whole noise"),
+    "supports are disjoint": ("supports_disjoint", ""),
+    "conditioning Gaussian noise on equalities keeps μ": (CONTINUOUS, RHO),
+    "independent Gaussian noise: μ": (CONTINUOUS, RHO),
+    "Gaussian noise on N: μ": (CONTINUOUS, RHO),
     "given a union": ("disjoint_union union_is_a_mixture", "not the numbers of its sides"),
     "a function of the released values alone": ("post_processing random_post_processing zcdp_post_processing", ""),
     "orthogonal projection of a private answer": ("post_processing zcdp_post_processing", "whole noise"),
@@ -254,7 +261,7 @@ def proofs_page() -> str:
         "# Proofs that a machine has checked",
         "",
         "Coq's kernel checks the theorems of `proofs/` (`script/prove`), from the axioms of the real numbers alone.",
-        "Laws are weights on countable outputs: everything here is about whole noise. Written by `script/reasons.py`;",
+        "Laws are weights on countable outputs: all but `Continuous.v` is about whole noise. Written by `script/reasons.py`;",
         "every file begins with what it proves, in words.",
         "",
         "| file | about | theorems |",
