@@ -164,22 +164,18 @@ class Block:
     def table(self, sizes: Ints, tilts: Floats) -> Table:
         """Rows of blocks of some sizes under tilts."""
         first, last, _ = self._reach
-        weights = np.empty((sizes.size, self.places))
-        heights, ratios = np.zeros((2, sizes.size)), np.zeros((2, sizes.size))
-        places = np.arange(first, last + 1)
-        norms = np.zeros(sizes.size)
-        for k, (size, tilt) in enumerate(zip(sizes.tolist(), tilts.tolist(), strict=True)):
-            with np.errstate(divide="ignore"):
-                logs = np.log(self._messages[size]) + tilt * places
-            norms[k] = float(logs.max())
-            weights[k] = np.exp(logs - norms[k])
-            weights[k][self._messages[size] > 0] = np.maximum(weights[k][self._messages[size] > 0], 1e-290)
-            height, ratio = self._tails[size]
-            for side, edge in ((0, first), (1, last)):
-                sign = (-1, 1)[side]
-                if height[side] > 0:
-                    heights[side, k] = np.exp(np.log(height[side]) + tilt * edge - norms[k]) * (1 + 1e-9)
-                    ratios[side, k] = ratio[side] * np.exp(sign * tilt) * (1 + 1e-12)
+        messages = np.stack([self._messages[size] for size in sizes.tolist()])
+        with np.errstate(divide="ignore"):
+            logs = np.log(messages) + np.multiply.outer(tilts, np.arange(first, last + 1))
+        norms = logs.max(axis=1)
+        weights = np.exp(logs - norms[:, None])
+        np.maximum(weights, 1e-290, out=weights, where=messages > 0)
+        tails = np.array([self._tails[size] for size in sizes.tolist()])  # (rows, height and ratio, sides)
+        edges, signs = np.array([[first], [last]]), np.array([[-1], [1]])
+        with np.errstate(divide="ignore"):
+            heights = np.exp(np.log(tails[:, 0].T) + tilts * edges - norms) * (1 + 1e-9)
+        ratios = tails[:, 1].T * np.exp(signs * tilts) * (1 + 1e-12)
+        ratios[tails[:, 0].T == 0] = 0.0
         parts = {size: self.row(size) for size in set(sizes.tolist())}
 
         def ball(row: int, t: int) -> arb:

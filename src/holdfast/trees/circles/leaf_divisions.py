@@ -43,6 +43,7 @@ class LeafDivisions(Tested):
             group = np.cumsum(numbers) // LEAVES
             for tasks in np.split(part, np.flatnonzero(np.diff(group)) + 1):
                 self._divide_tasks(node[tasks], row[tasks], totals[tasks], float(tilt[tasks[0]]))
+        self._divide_blocks()
 
     def _leaf_parts(self, k: int) -> list[Part]:
         """The leaves of a node, and their block, as messages."""
@@ -140,16 +141,24 @@ class LeafDivisions(Tested):
         )
         task = np.repeat(np.arange(counts.size), counts)
         self.leaves[leaves[slots], rows[task[slots]]] = drawn
-        members, owner = leaves[inside], task[inside]
+        members = leaves[inside]
         starts = np.cumsum(sizes) - sizes
         for size in used.tolist():
             mine = sizes == size
             where = ranges(starts[mine], np.full(int(mine.sum()), size)).reshape(-1, size)
-            values = self._halves(block, size, rests[mine], shape.tree[nodes[mine]], rows[mine])
-            some, row = members[where], rows[owner[where]]
-            self.leaves[some, row] = values
-            wrong = (values < shape.leaf_low[some]) | (values > shape.leaf_high[some])
-            self.kept[shape.tree[nodes[owner[where[wrong]]]], row[wrong]] = False
+            waiting = self.waiting.setdefault((int(m.block[nodes[0]]), size), [])
+            waiting.append((rests[mine], shape.tree[nodes[mine]], rows[mine], members[where]))
+
+    def _divide_blocks(self) -> None:
+        """Divide the totals of all blocks that wait among their leaves."""
+        shape = self.shape
+        for (block, size), waiting in self.waiting.items():
+            totals, trees, rows, some = (np.concatenate(each) for each in zip(*waiting, strict=True))
+            values = self._halves(self.m.block_list[block], size, totals, trees, rows)
+            self.leaves[some, rows[:, None]] = values
+            wrong = ((values < shape.leaf_low[some]) | (values > shape.leaf_high[some])).any(axis=1)
+            self.kept[trees[wrong], rows[wrong]] = False
+        self.waiting.clear()
 
     def _halves(self, block: Block, size: int, totals: Ints, trees: Ints, rows: Ints) -> Ints:
         """Divide the totals of blocks among their leaves, (blocks, leaves); each total is tested first."""

@@ -21,8 +21,8 @@ from holdfast.randomness import Stream
 
 #: Ways to propose a place, all of a row; bits of a random word that choose; and fewest ways left for places beyond.
 WAYS, BITS, BEYOND = 2.0**52, np.uint64(12), 2.0**22
-#: Cells into which numbers are sorted by their first digits.
-CELLS = 512
+#: Rows whose ways are told apart in one whole number.
+BLOCK = 1 << 11
 #: Places with fewer ways are looked at one by one.
 FEW = 2.0**24
 #: By how much a computed weight may differ from the exact one, and acceptances are lowered for that.
@@ -58,54 +58,41 @@ class Table:
         self.top = np.maximum(self.weights.max(axis=1), beyond)
 
     @cached_property
-    def ways(self) -> Floats:
-        """How often each place or one before it is proposed."""
-        ways = np.floor(self.weights)
-        ways += self.weights > 0
-        return np.cumsum(ways, axis=1, out=ways)
+    def _keys(self) -> Ints:
+        """How often each place or one before it is proposed, after 2**52 for every row of BLOCK before it."""
+        with np.errstate(invalid="ignore"):
+            keys = self.weights.astype(np.int64)
+        keys += self.weights > 0
+        np.cumsum(keys, axis=1, out=keys)
+        keys += _begins(np.arange(len(keys)))[:, None]
+        return keys
 
     @property
     def left(self) -> Floats:
-        """How often places beyond the window are proposed."""
-        return np.asarray(WAYS - self.ways[:, -1])
+        """How often places beyond the window are proposed; no number where weights are none."""
+        fine = (self.factor > 0) & (self.factor < np.inf)
+        return np.where(fine, WAYS + _begins(np.arange(fine.size)) - self._keys[:, -1], np.nan)
 
     @property
     def places(self) -> int:
         """The length of all windows."""
         return int(self.weights.shape[1])
 
-    def propose(self, rows: Ints, numbers: Floats) -> tuple[Ints, Floats]:
+    def propose(self, rows: Ints, numbers: Ints) -> tuple[Ints, Ints]:
         """The place in the window that each number, below 2**52, stands for (beyond it: its length), and its ways."""
-        flat, places = self.ways.ravel(), self.places
-        start = rows * places
-        if numbers.size > 2 * len(self.ways):  # first by the number's first digits
-            cell = rows * (CELLS + 1) + (numbers * (CELLS / WAYS)).astype(np.int64)
-            guide = self._guide
-            position, last = guide[cell], guide[cell + 1]
+        keys, places = self._keys, self.places
+        begins = _begins(rows)
+        if len(keys) <= BLOCK:
+            position = keys.ravel().searchsorted(begins + numbers, "right") - rows * places
         else:
-            position, last = np.zeros(rows.size, dtype=np.int64), np.full(rows.size, places)
-        open_ = np.flatnonzero(position < last)
-        low, high, at, wanted = position[open_], last[open_], start[open_], numbers[open_]
-        while open_.size:
-            middle = (low + high) >> 1
-            passed = flat[at + middle] <= wanted
-            low, high = np.where(passed, middle + 1, low), np.where(passed, high, middle)
-            position[open_] = low
-            some = low < high
-            if not some.all():
-                open_, low, high, at, wanted = open_[some], low[some], high[some], at[some], wanted[some]
+            position = np.empty(rows.size, dtype=np.int64)
+            for k in range(0, len(keys), BLOCK):
+                mine = np.flatnonzero((rows >= k) & (rows < k + BLOCK))
+                some = keys[k : k + BLOCK].ravel().searchsorted((begins + numbers)[mine], "right")
+                position[mine] = some - (rows[mine] - k) * places
         inside = np.minimum(position, places - 1)
-        ways = flat[start + inside] - np.where(inside > 0, flat[start + np.maximum(inside, 1) - 1], 0.0)
-        return position, ways
-
-    @cached_property
-    def _guide(self) -> Ints:
-        """Positions of numbers that begin cells, (rows, cells + 1)."""
-        begins = np.arange(CELLS + 1) * (WAYS / CELLS)
-        result = np.empty((len(self.ways), CELLS + 1), dtype=np.int64)
-        for row, ways in zip(result, self.ways, strict=True):
-            row[:] = ways.searchsorted(begins, "right")
-        return result.ravel()
+        flat, at = keys.ravel(), rows * places + inside
+        return position, flat[at] - np.where(inside > 0, flat[np.maximum(at, 1) - 1], begins)
 
     def at(self, rows: Ints, places: Ints) -> Floats:
         """p at places, and bounds on it beyond windows."""
@@ -128,8 +115,8 @@ class Table:
         """How often a place is proposed, out of 2**52."""
         inside = place - int(self.first[row])
         if 0 <= inside < self.places:
-            ways = self.ways[row, inside] - (self.ways[row, inside - 1] if inside else 0.0)
-            return arb(ways)
+            before = self._keys[row, inside - 1] if inside else _begins(row)
+            return arb(int(self._keys[row, inside] - before))
         side, distance = (1, inside - self.places + 1) if inside >= 0 else (0, -inside)
         power = self._power(row, side)
         stay = 1 - arb(2) ** -power
@@ -174,7 +161,7 @@ class Division:
             slots = np.arange(self.rows.size) if all_ else ranges(start[todo], counts)
             rows = self.rows if all_ else self.rows[slots]
             words = stream.words(slots.size + todo.size)
-            numbers = (words[: slots.size] >> BITS).astype(np.float64)
+            numbers = (words[: slots.size] >> BITS).astype(np.int64)
             position, ways = self.table.propose(rows, numbers)
             chosen = self.table.first[rows] + position
             doubtful = np.flatnonzero((ways < FEW) | (position == self.table.places))
@@ -249,6 +236,11 @@ def accepted(share: Callable[[int], arb], digits: Digits) -> bool:
         raise Open
 
     return bool(decided(share, digits, attempt))
+
+
+def _begins(rows: Array) -> Array:
+    """The number from which the keys of rows count."""
+    return (rows % BLOCK) << 52
 
 
 def _at_most_one(share: arb) -> arb:

@@ -159,10 +159,10 @@ class Responses:
         for a in range(0, busy.size, step):
             part = busy[a : a + step]
             met, curves = self._met(part), self.curves[part]
-            answer = np.empty_like(curves)
-            for j, tilt in enumerate(self.grid.tolist()):
-                answer[:, j] = _interpolated(met, curves, np.full(part.size, tilt, dtype=np.float32))
-            parts.append(answer)
+            heights, values = met.astype(np.float64), curves.astype(np.float64)
+            for answer, height, value in zip(curves, heights, values, strict=True):
+                answer[:] = np.interp(self.grid, height, value)
+            parts.append(curves)
         result[~free] = np.concatenate(parts)
         return result
 
