@@ -133,7 +133,7 @@ class LeafTable:
         """Coefficients of the sums of so many leaves of each kind, on windows that begin at `start`."""
         logs = self.logs(length)
         large = np.flatnonzero(logs.real.max(axis=0) * numbers.min() > -FAR)
-        size = int(large[-1]) + 1
+        size = min((int(large[-1]) // 16 + 1) * 16, logs.shape[1])
         real, imaginary = counts @ logs.real[:, :size], counts @ logs.imag[:, :size]
         shift = (start - numbers * self.first) % length
         imaginary += np.outer(shift, np.arange(size)) % length * (2 * np.pi / length)

@@ -257,22 +257,31 @@ class Messages(Blocked):
         numbers = shape.inner_start[some + 1] - shape.inner_start[some]
         children = ranges(shape.inner_start[some], numbers)
         first = np.cumsum(numbers) - numbers
+        owner = np.repeat(np.arange(some.size), numbers)
+        place = np.zeros(shape.size, dtype=np.int64)
+        place[children] = np.arange(children.size)
+        made = [(part, self.rows(part, fresh=True)) for part in self._parts(children)]
+        for part, values in made:
+            self._measured(part, values)
         for attempt in range(5):
-            made = [(part, self.rows(part, fresh=True)) for part in self._parts(children)]
-            for part, values in made:
-                self._measured(part, values)
             mean, variance = (np.add.reduceat(each[children], first) for each in (self.mean, self.variance))
             step = self._step(some, mean, variance, children, first)
-            if attempt == 4 or not (np.abs(step) * np.sqrt(variance) > 0.5).any():
+            off = np.abs(step) * np.sqrt(variance) > 0.5
+            if attempt == 4 or not off.any():
                 break
-            self.tilt[some] += step
-            self._follow(children)
+            self.tilt[some[off]] += step[off]
+            if self._follow(children[off[owner]]):
+                made = [(part, np.zeros((part.size, int(self.length[part[0]])))) for part in self._parts(children)]
+                off[:] = True
+            for part, values in made:
+                again = off[owner[place[part]]]
+                if again.any():
+                    values[again] = self.rows(part[again], fresh=True)
+                    self._measured(part[again], values[again])
         falls = -np.log(np.maximum(self.ratio[:, children][self.height[:, children] > 0], 1e-300))
         slopes = slopes_for(variance, falls)
         cumulants = np.zeros((2, children.size, slopes.size))
         rough = np.zeros(children.size)
-        place = np.zeros(shape.size, dtype=np.int64)
-        place[children] = np.arange(children.size)
         for part, values in made:
             at = place[part]
             cumulants[:, at] = self._row_cumulants(part, values, slopes)
@@ -286,7 +295,6 @@ class Messages(Blocked):
             self.start[some[longer]] = np.rint(mean[longer]).astype(np.int64) - longest[longer] // 2
         base = np.add.reduceat(self.start[children], first)
         tails = np.add.reduceat(self.beyond(children), first)
-        owner = np.repeat(np.arange(some.size), numbers)
         for length in np.unique(self.length[some]).tolist():
             mine = np.flatnonzero(self.length[some] == length)
             spectra = np.empty((int(numbers[mine].sum()), length // 2 + 1), dtype=np.complex128)
@@ -310,8 +318,8 @@ class Messages(Blocked):
             again = np.add.reduceat(self._again[children], first)[mine]
             self.lift[part] = relative * (sums * few + own) + tails[mine] + again * few
 
-    def _follow(self, some: Ints) -> None:
-        """Make nodes without a weight again where the tilt above them has moved far from theirs."""
+    def _follow(self, some: Ints) -> bool:
+        """Make nodes without a weight again where the tilt above them has moved far from theirs; whether any was."""
         shape = self.shape
         numbers = shape.inner_start[some + 1] - shape.inner_start[some]
         moved = (self.above(some) - self.tilt[some]) * np.sqrt(self.variance[some])
@@ -330,6 +338,7 @@ class Messages(Blocked):
             self.tilt[inner] = np.clip(self.above(inner), *bearable)
             self._follow(children)
             self._above_inner(inner)
+        return bool(leafy.size or inner.size)
 
     def _step(self, some: Ints, mean: Floats, variance: Floats, children: Ints, first: Ints) -> Floats:
         """By how much the tilt of nodes' children is off, if their total answers in a straight line."""

@@ -122,18 +122,15 @@ class Rows:
         np.maximum(result, 0.0, out=result)
         result *= 1 + 2 * EXCESS
         result += self.lift[some][:, None]
-        # What the lift adds far away, a tilt would make large: there the bound of the tail is smaller.
+        # What the lift adds far away, a tilt would make large: there the bound of the tail may be smaller.
         half = length // 2
-        # Inwards from both ends, where the bounds are smallest; no sum is above e.
-        edges = self.centre[some] - self.start[some], self.start[some] + length - 1 - self.centre[some]
-        below, above = (
-            powers(self.slope[side, some], half)
-            * np.exp(np.minimum(self.bound[side, some] - self.slope[side, some] * edges[side], 1.0))[:, None]
-            for side in (0, 1)
-        )
-        above = above[:, ::-1]
-        np.minimum(result[:, :half], below * (1 + 1e-9), out=result[:, :half])
-        np.minimum(result[:, length - half :], above * (1 + 1e-9), out=result[:, length - half :])
+        edges = np.stack([self.centre[some] - self.start[some], self.start[some] + length - 1 - self.centre[some]])
+        ends = np.exp(np.minimum(self.bound[:, some] - self.slope[:, some] * edges, 1.0)) * (1 + 1e-9)
+        for side, window in ((0, result[:, :half]), (1, result[:, : -half - 1 : -1])):  # inwards from both ends
+            low = np.flatnonzero(ends[side] < self.lift[some])
+            if low.size:
+                tail = powers(self.slope[side, some[low]], half) * ends[side, low][:, None]
+                window[low] = np.minimum(window[low], tail)
         return result
 
     @property
