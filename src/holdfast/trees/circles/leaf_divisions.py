@@ -36,7 +36,7 @@ class LeafDivisions(Tested):
         grid, curves = m.responses.grid, m.responses.curves
         right = np.clip(np.searchsorted(grid, tilt), 1, grid.size - 1)
         rise = (curves[node, right] - curves[node, right - 1]) / (grid[right] - grid[right - 1])
-        tilt = np.clip(rounded(tilt, rise, 0.4), *m.limits[:, node])
+        tilt = np.clip(rounded(tilt, rise, 0.4, m.unit), *m.limits[:, node])
         order = np.argsort(tilt, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(tilt[order])) + 1):
             numbers = shape.leaf_start[node[part] + 1] - shape.leaf_start[node[part]]
@@ -181,7 +181,7 @@ class LeafDivisions(Tested):
             if not accepted(share, Digits(int(words[k]), 64, lambda: self.stream)):
                 self.kept[trees[k], rows[k]] = False
         tilts, spread = block.tilts_for(totals / size)
-        tilts = np.clip(rounded(tilts, spread**2 * (size / 2), 0.5), *block.halving)
+        tilts = np.clip(rounded(tilts, spread**2 * (size / 2), 0.5, float(block.weight.sizes.min())), *block.halving)
         used, row = np.unique(tilts, return_inverse=True)
         table = block.table(np.full(used.size, size // 2), used)
         one = np.ones(totals.size, dtype=np.int64)

@@ -198,7 +198,7 @@ class Messages(Blocked):
         grid, curves = self.responses.grid, self.responses.curves
         right = np.clip(np.searchsorted(grid, self.tilt[some]), 1, grid.size - 1)
         rise = (curves[some, right] - curves[some, right - 1]) / (grid[right] - grid[right - 1])
-        turned = rounded(self.tilt[some], rise, 0.25)
+        turned = rounded(self.tilt[some], rise, 0.25, self.unit)
         above, (low, high) = self.above(some), self._own_poles(some)
         fine = (turned > above - high) & (turned < above - low) | self.shape.fixed[some]
         fine &= (turned > self.limits[0, some]) & (turned < self.limits[1, some])

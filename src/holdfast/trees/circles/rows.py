@@ -45,6 +45,7 @@ class Rows:
         self.shape, self.weights, n = shape, weights, shape.size
         #: The tilt above roots.
         self.pull = np.zeros(n) if pull is None else pull
+        self.unit = min((float(weight.sizes.min()) for weight in weights), default=1.0)
         self.poles = np.array([weight.poles for weight in weights] + [(-np.inf, np.inf)])
         self.length, self.start = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         self.tilt, self.lift, self.centre = np.zeros(n), np.zeros(n), np.zeros(n)
