@@ -145,7 +145,7 @@ class LeafTable:
 
 
 def rounded(tilts: Floats, variance: Floats, share: float, unit: float) -> Floats:
-    """Tilts rounded so that few differ: means move by this share of a standard deviation, tilts above `unit` by an eighth."""
+    """Tilts rounded so that few differ: means move by this share of a standard deviation, large tilts by an eighth."""
     finest = np.minimum(share / np.sqrt(np.maximum(variance, 1e-6)), np.maximum(np.abs(tilts), unit) / 8)
     step = 2.0 ** np.floor(np.log2(finest))
     return np.asarray(np.rint(tilts / step) * step)
