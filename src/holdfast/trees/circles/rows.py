@@ -146,11 +146,10 @@ class Rows:
     def exponents(self, some: Ints, places: Array) -> Floats:
         """log w(t) + (τ_p − τ_v)·(t − middle), rows are nodes; −∞ beyond bounds."""
         shape = self.shape
-        result = np.zeros(places.shape)
-        for weight, mine in by_law(self.weights, shape.law[some]):
-            result[mine] = weight.log(places[mine])
         middle = self.start[some] + self.length[some] // 2
-        result += (self.above(some) - self.tilt[some])[:, None] * (places - middle[:, None])
+        result = (self.above(some) - self.tilt[some])[:, None] * (places - middle[:, None])
+        for weight, mine in by_law(self.weights, shape.law[some]):
+            result[mine] += weight.log(places[mine])
         for bounded, sign, bound in (
             (shape.low[some] > -LARGEST, 1, shape.low[some]),
             (shape.high[some] < LARGEST, -1, shape.high[some]),
