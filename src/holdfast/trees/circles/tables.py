@@ -82,14 +82,11 @@ class Table:
         """The place in the window that each number, below 2**52, stands for (beyond it: its length), and its ways."""
         keys, places = self._keys, self.places
         begins = _begins(rows)
-        if len(keys) <= BLOCK:
-            position = keys.ravel().searchsorted(begins + numbers, "right") - rows * places
-        else:
-            position = np.empty(rows.size, dtype=np.int64)
-            for k in range(0, len(keys), BLOCK):
-                mine = np.flatnonzero((rows >= k) & (rows < k + BLOCK))
-                some = keys[k : k + BLOCK].ravel().searchsorted((begins + numbers)[mine], "right")
-                position[mine] = some - (rows[mine] - k) * places
+        position = np.empty(rows.size, dtype=np.int64)
+        for k in range(0, len(keys), BLOCK):
+            mine = np.flatnonzero((rows >= k) & (rows < k + BLOCK)) if len(keys) > BLOCK else slice(None)
+            some = keys[k : k + BLOCK].ravel().searchsorted(begins[mine] + numbers[mine], "right")
+            position[mine] = some - (rows[mine] - k) * places
         inside = np.minimum(position, places - 1)
         flat, at = keys.ravel(), rows * places + inside
         return position, flat[at] - np.where(inside > 0, flat[np.maximum(at, 1) - 1], begins)
