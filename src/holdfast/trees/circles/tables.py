@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -235,7 +236,7 @@ def accepted(share: Callable[[int], arb], digits: Digits) -> bool:
     return bool(decided(share, digits, attempt))
 
 
-def _begins(rows: Array) -> Array:
+def _begins(rows: Any) -> Any:
     """The number from which the keys of rows count."""
     return (rows % BLOCK) << 52
 
