@@ -32,7 +32,7 @@ def draw(*, apart: bool) -> None:
     from test_ways import EXAMPLES, applied
 
     import holdfast as hf
-    from holdfast.compiler import Sized
+    from holdfast.arrays import Sized
     from holdfast.trees.nearest import levelwise, nearest
 
     levelwise.serves = nearest.serves = lambda *_: False  # what plain numpy does is not compiled

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable
-from functools import partial, wraps
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial, update_wrapper, wraps
+from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -25,8 +29,10 @@ MOST_KEPT = 8
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 Number = TypeVar("Number", bound=np.generic)
-#: Guards the making of an owner's own lock, which happens once per owner.
-_MAKING = threading.Lock()
+#: Guards the making of an owner's own lock, and of compiled functions: each happens once.
+_MAKING = threading.RLock()
+#: How many numbers small calls hold together that are part of something larger; see `together`.
+_TOGETHER: ContextVar[int] = ContextVar("together", default=0)
 
 
 @overload
@@ -38,16 +44,117 @@ def compiled(
 def compiled(
     function: Callable[..., Any] | None = None, *, beyond: int | None = None, inner: bool = False, **options: Any
 ) -> Any:
-    """Compile a function: kept on disk, without the interpreter's lock, dividing as numpy does.
+    """Compile a function when it is first called: kept on disk, without the interpreter's lock, dividing as numpy does.
 
     Plain, or with options of numba: `@compiled(inline="always")`. With `beyond`, calls whose arrays hold at most that
-    many numbers run as the function is written: they would be over long before it was compiled. With `inner` it is
-    called by compiled functions alone: it is compiled sooner, without what Python would need to call it.
+    many numbers (or those of all calls `together`) run as the function is written: they would be over long before it
+    was compiled. Both ways give the same bits, but for the last one of exp and log. With `inner` it is called by
+    compiled functions alone: it is compiled sooner, without what Python would need to call it.
     """
-    from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
+    if function is None:
+        return partial(compiled, beyond=beyond, inner=inner, **options)
+    made = Compiled(function, inner, options)
+    return made if beyond is None else update_wrapper(Sized(made, beyond), function)
 
-    made = partial(compiler.compiled, beyond=beyond, inner=inner, options=options)
-    return made if function is None else made(function)
+
+class Compiled:
+    """A function that is to be compiled: numba is loaded when it is first called, and not before."""
+
+    def __init__(self, function: Callable[..., Any], inner: bool, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._how, self._made = function, (inner, options), None
+
+    @property
+    def made(self) -> Any:
+        """What numba makes of it, which takes its place in its module, as do compiled functions that it may call."""
+        with _MAKING:
+            if self._made is None:
+                from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
+
+                names, home = self.py_func.__globals__, self.py_func.__module__
+                _put_in_place(names, lambda each: each.py_func.__module__ != home)
+                self._made = compiler.compiled(self.py_func, *self._how)
+                _put_in_place(names, lambda each: each.py_func.__module__ == home)
+            return self._made
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.made, name)
+
+
+def _put_in_place(names: dict[str, Any], which: Callable[[Compiled], bool]) -> None:
+    for name, value in list(names.items()):
+        if isinstance(value, Compiled) and which(value):
+            names[name] = value.made
+
+
+@contextmanager
+def together(numbers: int) -> Iterator[None]:
+    """Let each call in here count as one with so many numbers: it is one of many, whose arrays hold these together."""
+    before = _TOGETHER.set(numbers)
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(before)
+
+
+class Sized:
+    """A compiled function whose small calls run as it is written; it can be called from Python only."""
+
+    def __init__(self, made: Any, beyond: int) -> None:
+        self.compiled, self.beyond = made, beyond
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function: compiled if its arrays, or all `together`, hold more than `beyond` numbers; or plainly."""
+        if max(_numbers(arguments), _TOGETHER.get()) > self.beyond:
+            return self.compiled(*arguments)
+        return self.plain(*arguments)
+
+    def plain(self, *arguments: Any) -> Any:
+        """What the function gives as it is written, every compiled function that it calls included."""
+        names = _plain_names(self.compiled.py_func.__module__)
+        with np.errstate(all="ignore"):  # compiled code divides by 0 and overflows in silence
+            return _plainly(self.compiled.py_func, names)(*arguments)
+
+
+def _numbers(arguments: tuple[Any, ...]) -> int:
+    """How many numbers arrays hold, those in tuples included."""
+    return sum(
+        each.size if isinstance(each, np.ndarray) else _numbers(each)
+        for each in arguments
+        if isinstance(each, np.ndarray | tuple)
+    )
+
+
+def _plainly(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+
+
+@cache
+def _plain_names(module: str) -> dict[str, Any]:
+    """The names of a module, with functions as they are written in place of compiled ones."""
+    names = dict(vars(sys.modules[module]))
+    for name, value in names.items():
+        written = getattr(value, "py_func", None)
+        if isinstance(written, FunctionType):
+            home = written.__module__
+            names[name] = _plainly(written, names if home == module else _plain_names(home))
+    return names
+
+
+@compiled(inner=True)
+def put(values: Any, into: Any) -> None:
+    """Copy numbers into an array.
+
+    A slice on the left, `into[:] = values`, takes five seconds longer to compile: numba compiles the words of the error
+    that it would raise for other lengths.
+    """
+    for i in range(values.size):
+        into[i] = values[i]
 
 
 def only_read(values: npt.NDArray[Number]) -> npt.NDArray[Number]:

@@ -1,8 +1,6 @@
 """The one compiler: what it makes is kept on disk, and whoever has to wait for it is told why.
 
-Small calls need not wait: a function with `beyond` runs as it is written while its arrays hold no more numbers than
-that, or those of all calls `together` where many follow each other. Both ways give the same bits, but for the last one
-of exp and log, and which one is taken depends on sizes alone, never on what happens to be compiled.
+It is loaded by the first call of a compiled function (`holdfast.arrays.compiled`), and by nothing else.
 
 Kept code is run as it is, so it is read only from folders that nobody else can have written. It is used again only
 while nothing changed that went into it: the function's own file, the constants that it sees, and the same of every
@@ -15,14 +13,12 @@ import hashlib
 import inspect
 import os
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import cache, partial, update_wrapper
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -31,7 +27,6 @@ from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]
 from numba.core import caching, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.dispatcher import Dispatcher
 from numba.core.sigutils import normalize_signature
 
 from holdfast.progress import Delay
@@ -40,16 +35,10 @@ from holdfast.system import is_mine, others_may, user
 #: Globals whose values become part of compiled code.
 CONSTANTS = (bool, int, float, str, tuple, np.generic)
 ROOT = __name__.partition(".")[0]
-#: How many numbers small calls hold together that are part of something larger; see `together`.
-_TOGETHER: ContextVar[int] = ContextVar("together", default=0)
 
 
-def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, options: dict[str, Any]) -> Any:
-    """Compile a function when it is first called: without the interpreter's lock, dividing as numpy does.
-
-    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only. With
-    `inner` it can be called from compiled functions only.
-    """
+def compiled(function: Callable[..., Any], inner: bool, options: dict[str, Any]) -> Any:
+    """Compile a function when it is first called; with `inner` it can be called from compiled functions only."""
     # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
     options = {"_nrt": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner} | options
     if inner:
@@ -59,7 +48,7 @@ def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, opti
         made._insert, made._compile_for_args = _nothing, partial(_refused, function.__name__)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
-    return made if beyond is None else update_wrapper(Sized(made, beyond), function)
+    return made
 
 
 def _nothing(*_: Any) -> None:
@@ -94,62 +83,6 @@ class _Part(JITCodeLibrary):
         self._final_module = parse_assembly("\n".join([empty, *names]))
         super()._finalize_final_module()  # type: ignore[no-untyped-call]
         self._final_module = part
-
-
-# --- what is not worth compiling -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def together(numbers: int) -> Iterator[None]:
-    """Let each call in here count as one with so many numbers: it is one of many, whose arrays hold these together."""
-    before = _TOGETHER.set(numbers)
-    try:
-        yield
-    finally:
-        _TOGETHER.reset(before)
-
-
-class Sized:
-    """A compiled function whose small calls run as it is written."""
-
-    def __init__(self, made: Any, beyond: int) -> None:
-        self.compiled, self.beyond = made, beyond
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function: compiled if its arrays, or all `together`, hold more than `beyond` numbers; or plainly."""
-        if max(_numbers(arguments), _TOGETHER.get()) > self.beyond:
-            return self.compiled(*arguments)
-        return self.plain(*arguments)
-
-    def plain(self, *arguments: Any) -> Any:
-        """What the function gives as it is written, every compiled function that it calls included."""
-        names = _plain_names(self.compiled.py_func.__module__)
-        with np.errstate(all="ignore"):  # compiled code divides by 0 and overflows in silence
-            return _plainly(self.compiled.py_func, names)(*arguments)
-
-
-def _numbers(arguments: tuple[Any, ...]) -> int:
-    """How many numbers arrays hold, those in tuples included."""
-    return sum(
-        each.size if isinstance(each, np.ndarray) else _numbers(each)
-        for each in arguments
-        if isinstance(each, np.ndarray | tuple)
-    )
-
-
-def _plainly(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:
-    return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-
-
-@cache
-def _plain_names(module: str) -> dict[str, Any]:
-    """The names of a module, with functions as they are written in place of compiled ones."""
-    names = dict(vars(sys.modules[module]))
-    for name, value in names.items():
-        if isinstance(value, Dispatcher):
-            home = value.py_func.__module__
-            names[name] = _plainly(value.py_func, names if home == module else _plain_names(home))
-    return names
 
 
 # --- where it is kept ------------------------------------------------------------------------------------------------
@@ -224,10 +157,9 @@ def _digest(file: str, names: dict[str, Any], module: str) -> str:
 def _seen(names: dict[str, Any], module: str) -> Iterator[tuple[str, str]]:
     """What compiled code may take from the names of its module and has not in its own file."""
     for name, value in names.items():
-        if isinstance(value, Dispatcher):
-            if value.py_func.__module__ != module:
-                kept = getattr(value, "_cache", None)
-                yield name, kept.stamp if isinstance(kept, _Kept) else stamp(value.py_func)
+        if getattr(getattr(value, "py_func", None), "__module__", module) != module:  # compiled, or to be compiled
+            kept = getattr(getattr(value, "made", value), "_cache", None)
+            yield name, kept.stamp if isinstance(kept, _Kept) else stamp(value.py_func)
         elif isinstance(value, ModuleType):
             if value.__name__.partition(".")[0] == ROOT and value.__file__:
                 yield name, _digest(value.__file__, vars(value), value.__name__)
@@ -336,16 +268,3 @@ def _ours(event: Any) -> bool:
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
-
-
-# --- what is compiled soon -------------------------------------------------------------------------------------------
-
-
-def _put(values: Any, into: Any) -> None:
-    for i in range(values.size):
-        into[i] = values[i]
-
-
-#: Copy numbers into an array. A slice on the left, `into[:] = values`, takes five seconds longer to compile: numba
-#: compiles the words of the error that it would raise for other lengths.
-put = compiled(_put, None, True, {})

@@ -8,6 +8,24 @@ from importlib import import_module
 from typing import Any
 
 
+class Later:
+    """A module that is loaded when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+#: What takes long to load and few calls need.
+linalg: Any = Later("scipy.linalg")
+sparse_linalg: Any = Later("scipy.sparse.linalg")
+csgraph: Any = Later("scipy.sparse.csgraph")
+optimize: Any = Later("scipy.optimize")
+special: Any = Later("scipy.special")
+
+
 def on_demand(room: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
     """The `__getattr__` of a room, which fetches each name from the module below it that is said to hold it."""
     place_of = {name: place for place, names in places.items() for name in names}

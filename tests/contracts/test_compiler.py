@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast import compiler, progress
+from holdfast import arrays, compiler, progress
 
 PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
@@ -319,7 +319,7 @@ def test_small_calls_compile_nothing_and_large_ones_do() -> None:
     """Which way is taken depends on the numbers in arrays alone, those in tuples included."""
     taken: list[str] = []
 
-    class Both(compiler.Sized):
+    class Both(arrays.Sized):
         def plain(self, *_: Any) -> None:
             taken.append("plain")
 
@@ -334,14 +334,14 @@ def test_small_calls_compile_nothing_and_large_ones_do() -> None:
 def test_small_calls_that_are_large_together_run_compiled() -> None:
     taken: list[str] = []
 
-    class Both(compiler.Sized):
+    class Both(arrays.Sized):
         def plain(self, *_: Any) -> None:
             taken.append("plain")
 
     sized = Both(lambda *_: taken.append("compiled"), 6)
-    with compiler.together(7):
+    with arrays.together(7):
         sized(np.zeros(3))
-        with compiler.together(6):
+        with arrays.together(6):
             sized(np.zeros(3))
         sized(np.zeros(3))
     sized(np.zeros(3))

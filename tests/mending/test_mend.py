@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +16,24 @@ from scripts import program
 
 HOLD = ["consistent", "nonnegative"]
 CROSS = {"region": ["North", "South", "Total"], "M": [2, 1, 2], "F": [1, 0, 3], "Total": [2, 3, 5]}
+
+
+def test_a_first_mend_loads_neither_a_compiler_nor_mechanisms() -> None:
+    """A guard of the time of a first call, without a clock: 1,000 figures of a tree, of a crossed table, and rules."""
+    code = """
+import sys, itertools, holdfast as hf
+hold = ["consistent", "nonnegative"]
+tree = ["Total", *(f"R{i}" for i in range(9)), *(f"R{i}{j:03}" for i in range(9) for j in range(110))]
+hf.mend({"area": tree, "value": [991 * 3, *[331] * 9, *[3] * 990]}, hold, {"uniform": 9})
+rows = list(itertools.product(["Total", *(f"R{i}" for i in range(36))], ["Total", *"abcdefgh"], ["Total", "M", "F"]))
+hf.mend({**dict(zip("ras", zip(*rows))), "value": [row.count("Total") ** 5 for row in rows]}, hold)
+hf.reconcile([10.2, 4.4, 4.9], hf.Hierarchy.from_parents([-1, 0, 0]), 1.0)
+rooms = [f"holdfast.{name}" for name in ("mechanism", "onto", "noise")]
+heavy = "numba", "scipy.optimize", "duckdb", "narwhals", *rooms
+print([name for name in heavy if name in sys.modules])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def tables_of(most: int) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.compiler import Sized
+from holdfast.arrays import Sized
 from holdfast.trees.nearest import levelwise, nearest, plain
 from holdfast.trees.nearest.levelwise import Levelwise
 from holdfast.trees.nearest.nearest import Nearest

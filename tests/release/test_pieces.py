@@ -7,7 +7,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.compiler import together
+from holdfast.arrays import together
 from holdfast.mechanism.checking import last_look
 from holdfast.mechanism.onto_moves import moved
 from holdfast.randomness import Keys

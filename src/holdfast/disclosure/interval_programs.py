@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows
 from holdfast.disclosure.interval_solver import TOLERANCE, Answer, Effort, Programs, moves_of, proved, walk
+from holdfast.rooms import csgraph
 
 #: Directions tried at first: their vertices attain many ends at once.
 DIRECTIONS = 8

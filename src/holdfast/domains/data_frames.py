@@ -9,7 +9,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -45,6 +44,8 @@ BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
 
 def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     """Return columns as a data frame of a library, or of the first that is installed."""
+    import narwhals as nw
+
     if backend is not None:
         one_of("backend", backend, BACKENDS)
     for name in BACKENDS if backend is None else (backend,):
@@ -105,6 +106,8 @@ def _read(frame: Any, names: tuple[str, ...]) -> list[tuple[Ints, npt.NDArray[np
         if missing := [name for name in names if name not in frame]:
             raise Refused(f"frame has no column {missing[0]!r}: it has {', '.join(map(repr, frame))}")
         return [_coded(name, frame[name]) for name in names]
+    import narwhals as nw
+
     try:
         table = nw.from_native(frame)
     except TypeError:

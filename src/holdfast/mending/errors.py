@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused, as_array, one_of, positive, reals, whole
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.mending.published import columns_of
-from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.randomness import Stream
+
+if TYPE_CHECKING:
+    from holdfast.noise import Independent
+    from holdfast.randomness import Stream
 
 LAWS = ("uniform", "cell_key", "rounding", "random_rounding", "gaussian", "laplace")
 #: Probabilities of a published distribution add up to 1 within this much: they are printed with few digits.
@@ -98,6 +100,8 @@ def _sizes(given: Any, beside: Mapping[str, Floats], n: int, measured: Bools) ->
 
 def _unlimited(name: str, sizes: Floats, n: int) -> Stated:
     """Whole Gaussian or Laplace noise of these scales."""
+    from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+
     used, which = np.unique(sizes, return_inverse=True)
     laws: list[Any] = []
     for size in used.tolist():

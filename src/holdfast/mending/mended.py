@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.arguments import LARGEST, Number, Refused, path_of
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.constraints import nonnegative
-from holdfast.domains.data_frames import frame_of
 from holdfast.evidence import Evidence
-from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mending import telling
 from holdfast.mending.figures import Figures, Held
 from holdfast.mending.rules import Broken, Kept, looked_at
 from holdfast.pictures import Picture
+
+if TYPE_CHECKING:
+    from holdfast.mechanism.published.error_bars import ErrorBars
 
 #: Contradictions that are listed one by one.
 LISTED = 1_000
@@ -233,6 +234,8 @@ class Mended:
 
     def frame(self, backend: str | None = None, confidence: Number = 0.95) -> Any:
         """The table as a frame of `backend` (polars, pandas, pyarrow), a row for each figure; ends of `confidence`."""
+        from holdfast.domains.data_frames import frame_of
+
         return frame_of(self.columns(confidence), backend)
 
     def picture(self) -> Picture:

@@ -1,49 +1,50 @@
-"""The nearest table in which everything holds, and what follows for each figure: by `onto`, and by bounds on sums."""
+"""The nearest table in which everything holds, and what follows for each figure: by `onto`, and by bounds on sums.
+
+What only large tables, missing figures or laws of noise need is loaded when they come.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from holdfast import onto as update
 from holdfast.arguments import LARGEST, Refused, known
 from holdfast.arrays import Bools, Floats, Ints
-from holdfast.constraints import Constraint, consistent, nonnegative, revealed
+from holdfast.constraints import Constraint, System, consistent, nonnegative, revealed
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
-from holdfast.disclosure.figures import CellRows
-from holdfast.disclosure.interval_programs import ranges as program_ranges
 from holdfast.domains import Hierarchy
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_downwards, bound_upwards
 from holdfast.evidence import Evidence
-from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mending import search
 from holdfast.mending.classifications import Classification
 from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
-from holdfast.noise.spread import FEWEST, Spread, independent_spread, simulated_quantiles
-from holdfast.onto.ways import areas
-from holdfast.onto.ways.areas import MOST_EXACT
-from holdfast.queries import counts
-from holdfast.randomness import seeded
+
+if TYPE_CHECKING:
+    from holdfast.mechanism.published.error_bars import ErrorBars
+    from holdfast.noise.spread import Spread
 
 # --- large crossed tables as areas with margins: one hierarchy, and other columns of one total each ------------------
 # Such a table is what `counts(tree, by=shape, keep=all margins)` answers, in another order, and `onto` has a way for it
 # that takes millions of figures.
 
-#: Figures up to which the nearest crossed table is found by paths on a network, where the sums are one.
-MOST_PATHS = 30_000
+#: Figures up to which tables without missing ones, and crossed ones, are searched at once; figures up to which the
+#: nearest crossed table is found by paths on a network, where the sums are one.
+MOST_AT_ONCE, MOST_PATHS = 2_000, 30_000
 
 
 def as_areas(figures: Figures) -> tuple[Any, Ints] | None:
     """The query that a table answers, and for each of its outputs the figure it is; None where it is no such table."""
+    from holdfast.queries import counts
+
     crossed = [column for column, each in enumerate(figures.classifications) if each.sums]
     if not figures.complete or len(crossed) < 2 or len(crossed) < len(figures.names):
         return None
@@ -127,9 +128,14 @@ def nearest(
     system = revealed(constraint.system(n), None)
     weakest = spreads[measured].max(initial=1.0)
     faint = min(weakest / FAINT, max(spreads[measured].min(initial=1.0) * CONTRAST, weakest))
-    problem = update.Problem(n, system, norm, np.where(measured, spreads, faint), True)
+    weighed = np.where(measured, spreads, faint)
+    if n <= MOST_AT_ONCE and (measured.all() or len(figures.sums) > 1):
+        return _by_search(constraint, system, norm, weighed, start)
+    from holdfast import onto as update
+
+    problem = update.Problem(n, system, norm, weighed, True)
     if n <= search.MOST_BRANCHED and problem.forest is None:
-        return _by_search(constraint, problem, start)
+        return _by_search(constraint, system, norm, weighed, start)
     found = _by_areas(figures, constraint, start, measured, spreads, norm)
     if found is None:
         way = known(update.choose(problem))
@@ -137,16 +143,18 @@ def nearest(
         found = _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
     if found.evidence.nearest or n > search.MOST_BOUNDED:
         return found
-    return _by_search(constraint, problem, start, found.values)
+    return _by_search(constraint, system, norm, weighed, start, found.values)
 
 
-def _by_search(constraint: Constraint, problem: update.Problem, start: Ints, known: Ints | None = None) -> Moved:
+def _by_search(
+    constraint: Constraint, system: System, norm: str, spreads: Floats, start: Ints, known: Ints | None = None
+) -> Moved:
     """The nearest table by programs, with a proved gap; `known` is a table near it."""
-    target = search.Target.of(problem.system, start.astype(np.float64), problem.spreads, absolute=problem.norm == "l1")
+    target = search.Target.of(system, start.astype(np.float64), spreads, absolute=norm == "l1")
     try:
         found = search.nearest_whole(target, known)
     except Refused:
-        refuse_whole_contradiction(constraint.parts, problem.n)
+        refuse_whole_contradiction(constraint.parts, start.size)
         raise
     evidence = Evidence(objective=found.distance, gap=found.gap, grid=Fraction(1), exact=True, nearest=found.nearest)
     return _looked_at(constraint, found.values, evidence)
@@ -164,8 +172,11 @@ def _by_areas(
     figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
 ) -> Moved | None:
     """A large crossed table, moved near the nearest one; None for others. Guesses count as figures there."""
+    from holdfast import onto as update
+    from holdfast.onto.ways import areas
+
     kinds = {part.kind for part in constraint.parts}
-    least = MOST_PATHS if len(figures.sums) == 2 else MOST_EXACT
+    least = MOST_PATHS if len(figures.sums) == 2 else areas.MOST_EXACT
     simple = sum(part.kind == "equals" for part in constraint.parts) == 1 and kinds <= {"equals", "nonnegative"}
     if norm != "l2" or len(figures.sums) < 2 or figures.n <= least or not simple or (spreads != spreads[0]).any():
         return None
@@ -242,6 +253,9 @@ def filled_ranges(figures: Figures, values: Ints, missing: Ints, low: Ints, high
     low, high, bad = limits(figures, low, high)
     assert bad < 0  # the mended table itself lies within
     if len(figures.sums) > 1 and missing.size <= MOST_PROGRAMS and figures.n <= MOST_CELLS and (low >= 0).all():
+        from holdfast.disclosure.figures import CellRows
+        from holdfast.disclosure.interval_programs import ranges as program_ranges
+
         rows = sparse.csr_array(sparse.vstack([sums.rows for sums in figures.sums], format="csr"))
         none = sparse.csr_array((0, figures.n), dtype=np.int64)
         cells = CellRows(rows, np.zeros(rows.shape[0], dtype=np.int64), none, np.zeros(0, dtype=np.int64), low, high)
@@ -258,6 +272,8 @@ def filled_ranges(figures: Figures, values: Ints, missing: Ints, low: Ints, high
 
 def error_bars(constraint: Constraint, said: Stated, start: Ints, measured: Bools, low: Ints, high: Ints) -> ErrorBars:
     """What the published figures tell about the true ones: the best linear estimate, its errors, certain limits."""
+    from holdfast.mechanism.published.error_bars import ErrorBars
+
     ends = [np.where(np.abs(side) >= LARGEST, sign * np.inf, side) for side, sign in ((low, -1.0), (high, 1.0))]
     if said.law is None and said.draw is None:
         return ErrorBars(start, None, ends[0], ends[1], whole=True)
@@ -268,6 +284,10 @@ def error_bars(constraint: Constraint, said: Stated, start: Ints, measured: Bool
 
 def _estimated(constraint: Constraint, said: Stated, start: Ints, measured: Bools) -> tuple[Any, Spread | None]:
     """The figures moved onto the equalities alone, weighted by the noise, and the law of the errors of that."""
+    from holdfast import onto as update
+    from holdfast.noise.spread import FEWEST, independent_spread
+    from holdfast.randomness import seeded
+
     n = start.size
     spreads = np.where(measured, np.maximum(said.spreads, 1e-12), np.inf)
     way: Any = None
@@ -300,6 +320,8 @@ def _measured(said: Stated, measured: Bools) -> Any:
 
 
 def _spread(errors: Floats) -> Spread:
+    from holdfast.noise.spread import Spread, simulated_quantiles
+
     return Spread(
         errors.std(axis=0),
         lambda weights: float((errors @ weights).var()),

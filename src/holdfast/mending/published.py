@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -121,6 +120,8 @@ def columns_of(table: Any) -> dict[str, npt.NDArray[Any]]:
         return {str(name): _as_column(found) for name, found in table.items()}
     if isinstance(table, (str, Path)):
         return _file_columns(Path(table))
+    import narwhals as nw
+
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError:

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.linalg import splu
 
 from holdfast.arguments import Number, Refused, positive, probability, rational, reals
 from holdfast.arrays import Bools, Floats, Ints
@@ -22,6 +20,7 @@ from holdfast.constraints.possible.contradiction import refuse_whole_contradicti
 from holdfast.domains import Hierarchy
 from holdfast.mending import search
 from holdfast.mending.rules import Kept, in_steps, looked_at
+from holdfast.rooms import sparse_linalg, special
 
 #: How much larger than the largest variance that of a missing figure is; entries up to which errors are computed.
 OPEN, MOST_ENTRIES = 1e6, 1 << 25
@@ -217,7 +216,7 @@ def _linear(y: Floats, system: System, covariance: Covariance) -> tuple[Floats, 
     variances = covariance.own + (covariance.factors**2).sum(axis=1)
     if not A.shape[0]:
         return y, np.sqrt(variances)
-    solve = splu(csc_array(A @ diags_array(covariance.own) @ A.T)).solve
+    solve = sparse_linalg.splu(csc_array(A @ diags_array(covariance.own) @ A.T)).solve
     shared = np.asarray(A @ covariance.factors)
     small = np.eye(shared.shape[1]) + shared.T @ solve(shared)
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.pictures import Picture, bars, card, number, rows_of, table_of
-from holdfast.release.storage.tables import write_csv
 from holdfast.version import __version__
 
 #: What this is, and what it is not.
@@ -229,6 +228,8 @@ def write(mended: Mended, folder: Path) -> Path:
         raise Refused(f"{str(folder)!r} exists already: name another folder for the mended table") from None
     except OSError as error:
         raise Refused(f"{str(folder)!r} cannot be made: {error.strerror}") from None
+    from holdfast.release.storage.tables import write_csv
+
     columns = {name: _column(found) for name, found in mended.columns().items()}
     write_csv(columns, folder / TABLE)
     (folder / PACKAGE).write_text(_json(_package(mended, columns)), encoding="utf-8")

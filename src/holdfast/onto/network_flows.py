@@ -17,8 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Ints, compiled, kept
-from holdfast.compiler import put
+from holdfast.arrays import Ints, compiled, kept, put
 from holdfast.onto.grid.grid import Shape
 from holdfast.trees.shape.ties import tie_hash
 

@@ -14,11 +14,11 @@ from typing import Any
 import flint
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats
 from holdfast.constraints.system.sound_rows import SoundRows
+from holdfast.rooms import sparse_linalg as linalg
 
 #: Rows, and numbers in the products, of a system that is solved in rationals at once (a tenth of a second), and of one
 #: that is solved in rationals where the bounds in doubles are wide (a second or two).

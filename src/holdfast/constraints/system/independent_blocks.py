@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
@@ -15,6 +14,7 @@ from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.null_space import TOO_MANY_SUMS
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import Rows
+from holdfast.rooms import csgraph
 
 
 def independent_outputs(system: System, equalities: sparse.csr_array) -> list[Ints]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, reals
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner
@@ -22,6 +22,7 @@ from holdfast.domains.hierarchy import Hierarchy
 from holdfast.domains.intervals import output_parents
 from holdfast.exact.elimination import Elimination, eliminate, peels
 from holdfast.exact.lattice_bases import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
+from holdfast.rooms import linalg
 
 #: Columns handled at a time where a dense copy is needed.
 _BLOCK = 256

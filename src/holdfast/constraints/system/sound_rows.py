@@ -16,10 +16,11 @@ from typing import Any
 import flint
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph, linalg
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Floats, Ints
+from holdfast.rooms import csgraph
+from holdfast.rooms import sparse_linalg as linalg
 
 #: Rows of length 1 are reduced where the least eigenvalue of their products seems to be below this: doubles then lose
 #: more than three digits. FEW rows are reduced sooner, since that takes no time.

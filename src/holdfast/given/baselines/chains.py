@@ -16,8 +16,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Floats, Ints, compiled
-from holdfast.compiler import put
+from holdfast.arrays import Floats, Ints, compiled, put
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise import Independent
 from holdfast.randomness import Stream

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints, Words, compiled
-from holdfast.compiler import put
+from holdfast.arrays import Floats, Ints, Words, compiled, put
 
 #: Terms below this share of the largest are left out: a draw along a line is that near to its law for each term.
 CUT = 1e-16

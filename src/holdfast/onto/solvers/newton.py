@@ -16,8 +16,7 @@ from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, compiled, kept
-from holdfast.compiler import put
+from holdfast.arrays import Floats, compiled, kept, put
 from holdfast.onto.grid.grid import Shape, Task
 
 #: Up to this many rows the curvature is kept as a dense matrix.

@@ -19,8 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Bools, Floats, Ints
-from holdfast.compiler import together
+from holdfast.arrays import Bools, Floats, Ints, together
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
 from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_reach
 from holdfast.release.facts.table import CONFIDENCE

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from holdfast.arrays import Ints
-from holdfast.compiler import together
+from holdfast.arrays import Ints, together
 from holdfast.domains import Hierarchy
 from holdfast.release.pieces.cut import Work
 

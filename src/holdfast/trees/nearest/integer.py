@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.arrays import compiled
-from holdfast.compiler import put
+from holdfast.arrays import compiled, put
 from holdfast.trees.nearest.levels import (
     HIGH_CUT,
     LENGTH,
