@@ -204,6 +204,33 @@ def test_intervals_need_a_law_and_say_when_it_cannot_be_true() -> None:
         mended.interval()
 
 
+def test_intervals_of_bounded_noise_cover_as_they_say_and_not_always() -> None:
+    """Of 756 figures a law about 95 %: all of them would be an interval that is too wide."""
+    study = program("benchmarks/mend.py")
+    noise = {-2: 0.1, -1: 0.2, 0: 0.4, 1: 0.2, 2: 0.1}
+    table = study.perturbation_table(4, 2.0)
+    covered: dict[str, list[float]] = {}
+    for seed in range(2):
+        columns, truth, _ = study.census(4, 4, 5, seed)
+        rng = np.random.default_rng(seed)
+        published = {
+            "uniform": ({"uniform": 9}, truth + rng.integers(-9, 10, truth.size)),
+            "rounding": ({"rounding": 10}, 10 * np.rint(truth / 10).astype(int)),
+            "random rounding": ({"random_rounding": 9}, 9 * (truth // 9 + (9 * rng.random(truth.size) < truth % 9))),
+            "cell key": ({"cell_key": noise}, truth + rng.choice(list(noise), truth.size, p=list(noise.values()))),
+            "cell key by count": ({"cell_key": table}, study.perturbed(truth, table, rng)),
+        }
+        for name, (errors, figures) in published.items():
+            mended = hf.mend({**columns, "value": figures}, HOLD, errors)
+            low, high = mended.interval(0.95).T
+            covered.setdefault(name, []).append(((low <= truth) & (truth <= high)).mean())
+            assert mended.bars is not None
+            assert ((mended.bars.low <= truth) & (truth <= mended.bars.high)).all()
+            assert (high - low).sum() < 0.9 * (mended.bars.high - mended.bars.low).sum()
+    means = {name: float(np.mean(shares)) for name, shares in covered.items()}
+    assert all(0.945 < mean < 0.98 for mean in means.values()), means
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_intervals_of_noise_without_limits_cover(law: str) -> None:

@@ -37,6 +37,33 @@ def test_real_figures_are_those_of_the_formula(seed: int) -> None:
             assert found.standard_error[0] == pytest.approx(np.sqrt(np.diagonal(left)), abs=1e-7)
 
 
+def shrunk(R: np.ndarray) -> np.ndarray:
+    """λ·diag(S) + (1−λ)·S of Schäfer and Strimmer, pair by pair, as MinT(shrink) has it."""
+    times, n = R.shape
+    S = R.T @ R / times
+    x = R / np.sqrt(np.diagonal(S))
+    above = below = 0.0
+    for i, j in itertools.permutations(range(n), 2):
+        products = x[:, i] * x[:, j]
+        above += ((products**2).sum() - products.sum() ** 2 / times) / (times * (times - 1))
+        below += products.mean() ** 2
+    share = min(1.0, above / below)
+    return share * np.diag(np.diagonal(S)) + (1 - share) * S
+
+
+@pytest.mark.parametrize("times", [3, 40])
+def test_residuals_give_the_shrunk_covariance_of_mint_and_one_variance_for_each_level(times: int) -> None:
+    rng = np.random.default_rng(times)
+    R, y = rng.normal(size=(times, 6)) @ covariance(7), rng.normal(10, 5, (2, 6))
+    by_level = np.repeat([1, 2, 3], [1, 2, 3])
+    pooled = np.array([(R[:, by_level == level] ** 2).mean() for level in by_level])
+    for errors, full in (({"residuals": R}, shrunk(R)), ({"residuals": R, "levels": by_level}, np.diag(pooled))):
+        found = hf.reconcile(y, TREE, errors, step=None)
+        assert found.values == pytest.approx(np.array([by_formula(row, full) for row in y]), abs=1e-7)
+        left = full - full @ A.T @ np.linalg.solve(A @ full @ A.T, A @ full)
+        assert found.standard_error[0] == pytest.approx(np.sqrt(np.diagonal(left)), abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_whole_figures_are_the_nearest_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -89,6 +116,10 @@ def test_intervals_cover_as_they_say() -> None:
         (TREE, {"errors": covariance(0) + np.triu(np.ones((6, 6)), 1)}, "no covariance"),
         (TREE, {"errors": [1, 1, 0, 1, 1, 1]}, "above 0"),
         (TREE, {"errors": (np.ones(6), np.ones((4, 1)))}, "one for each figure"),
+        (TREE, {"errors": {"residuals": np.ones((1, 6))}}, "two rows or more"),
+        (TREE, {"errors": {"residuals": np.eye(7, 6)[:, ::-1] * [1, 1, 0, 1, 1, 1]}}, "residuals of figure 2 are 0"),
+        (TREE, {"errors": {"residual": np.ones((9, 6))}}, "must hold 'residuals'"),
+        (TREE, {"exact": {0: 9, 1: 4, 2: 4}, "step": None}, "cannot hold together"),
         (TREE, {"exact": [0, 0]}, "every figure once"),
         (TREE, {"exact": [6]}, "figure 6, which is not there"),
         ("tree", {}, "rules must be"),

@@ -1,7 +1,7 @@
 """What is stated about the errors of published figures: how large they are, or the law of noise behind them.
 
 A law gives weights (the variance) and what is certain: uniform, cell-key and rounded figures lie within known limits of
-the true ones. Gaussian and Laplace noise has none, but intervals by its quantiles.
+the true ones, which are as likely as the law says. Gaussian and Laplace noise has no limits, but quantiles.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused, as_array, one_of, positive, reals, whole
-from holdfast.arrays import Array, Bools, Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mending.published import columns_of
 
 if TYPE_CHECKING:
     from holdfast.noise import Independent
-    from holdfast.randomness import Stream
 
 LAWS = ("uniform", "cell_key", "rounding", "random_rounding", "gaussian", "laplace")
 #: Probabilities of a published distribution add up to 1 within this much: they are printed with few digits.
@@ -32,8 +31,9 @@ class Stated:
     """What is stated about the errors of n figures.
 
     `spreads`: by which each counts, its variance; 0 for figures that are exact. `low`, `high`: the true figures lie
-    between these for certain (whole numbers, ∓2**62 for no limit); None where no law bounds them. `law`: of noise that
-    has no limits; `draw(size, stream)`: of noise that has the same limits for all figures, (size, figures).
+    between these for certain (whole numbers, ∓2**62 for no limit), and `likelihood(figures, true)` is, up to a factor,
+    how likely figures are where true ones stand behind them; None where no law bounds them. `law`: of noise that has no
+    limits.
     """
 
     words: str
@@ -41,7 +41,7 @@ class Stated:
     low: Ints | None = None
     high: Ints | None = None
     law: Independent | None = None
-    draw: Callable[[int, Stream], Array] | None = None
+    likelihood: Callable[[Ints, Ints], Floats] | None = None
 
     @property
     def known(self) -> bool:
@@ -132,11 +132,12 @@ def _within(name: str, size: Any, figures: Floats, measured: Bools) -> Stated:
         variance = (number**2 - 1) / (12 if nearest else 6)
         words = f"rounding to {'the nearest multiple' if nearest else 'a multiple next to it'} of {number} is stated"
     centre = np.where(measured, figures, 0).astype(np.int64)
-    draw = None
-    if name == "uniform":
-        draw = _drawn(np.arange(-number, number + 1), np.full(2 * number + 1, 1 / (2 * number + 1)), figures.size)
     low, high = (np.where(measured, centre + way * reach, way * LARGEST) for way in (-1, 1))
-    return Stated(words, np.full(figures.size, variance), low, high, draw=draw)
+
+    def likelihood(figures: Ints, true: Ints) -> Floats:
+        return np.ones(true.shape) if name != "random_rounding" else np.maximum(number - np.abs(figures - true), 0.0)
+
+    return Stated(words, np.full(figures.size, variance), low, high, likelihood=likelihood)
 
 
 def _cell_key(given: Any, figures: Floats, measured: Bools, nonnegative: bool) -> Stated:
@@ -165,19 +166,17 @@ def _cell_key(given: Any, figures: Floats, measured: Bools, nonnegative: bool) -
             at = measured & (counts == value)
             low[at], high[at] = min(true + beyond), max(true + beyond)
     words = f"cell-key noise is stated, from {int(last.min())} to {int(last.max())} with variance {variance:.3g}"
-    draw = _drawn(*table[-1], figures.size) if number == 1 else None
-    return Stated(words, np.full(figures.size, max(variance, 1e-12)), low, high, draw=draw)
+    least = min(int(noise.min()) for noise, _ in table)
+    chances = np.zeros((number, max(int(noise.max()) for noise, _ in table) - least + 2))  # the last ones are 0
+    for count, (noise, chance) in enumerate(table):
+        chances[count, noise - least] = chance
 
+    def likelihood(figures: Ints, true: Ints) -> Floats:
+        noise = figures - true - least
+        inside = (noise >= 0) & (noise < chances.shape[1])
+        return chances[np.clip(true, 0, number - 1), np.where(inside, noise, -1)]
 
-def _drawn(noise: Ints, chances: Floats, n: int) -> Callable[[int, Stream], Array]:
-    """Draws of one finite law for all figures: for studies of errors only."""
-    ends = np.cumsum(chances / chances.sum())
-
-    def draw(size: int, stream: Stream) -> Array:
-        uniform = stream.words(size * n).astype(np.float64) * 2.0**-64
-        return np.asarray(noise[np.minimum(np.searchsorted(ends, uniform), noise.size - 1)]).reshape(size, n)
-
-    return draw
+    return Stated(words, np.full(figures.size, max(variance, 1e-12)), low, high, likelihood=likelihood)
 
 
 def _perturbations(given: Any) -> list[tuple[Ints, Floats]]:

@@ -179,10 +179,11 @@ class Mended:
         return tuple(each.words for each in self.figures.classifications)
 
     def interval(self, confidence: Number = 0.95) -> Floats:
-        """Ends, (n, 2), that hold each true figure with a probability of `confidence` or more, by the stated law.
+        """Ends, (n, 2), that hold each true figure with about this probability, by the stated law.
 
-        Of uniform, cell-key and rounded figures the ends are certain where no smaller ones are known; of Gaussian and
-        Laplace noise they come from the best linear estimate, within what is certain.
+        They come from the best linear estimate: by the law of Gaussian and Laplace noise, by simulation for uniform,
+        cell-key and rounded figures, whose certain limits are `bars.low` and `bars.high`. Larger tables than can be
+        simulated have those.
         """
         if self.bars is None:
             why = next((note for note in self.notes if "are no intervals" in note), "")

@@ -27,6 +27,7 @@ from holdfast.mending import search
 from holdfast.mending.classifications import Classification
 from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
+from holdfast.mending.reconciled import OPEN, Covariance, Linear
 
 if TYPE_CHECKING:
     from holdfast.mechanism.published.error_bars import ErrorBars
@@ -102,8 +103,9 @@ FAINT = 1e-6
 CONTRAST = 1e8
 #: Rounds in which missing figures are guessed from the sums they stand in.
 GUESSES = 4
-#: Errors of bounded noise that are simulated in all, and draws at most: larger tables keep their certain limits.
-MOST_STUDIED, MOST_DRAWS = 1 << 23, 4_000
+#: Errors of bounded noise that are simulated in all, and draws at least and at most: larger tables keep their certain
+#: limits.
+MOST_STUDIED, FEWEST_DRAWS, MOST_DRAWS = 1 << 23, 400, 2_000
 #: What is said of a large crossed table with missing figures.
 GUESSES_COUNT = "the table is large and crossed: guesses for missing figures counted as much as published figures"
 #: Rounds in which limits are carried from sum to sum where the table is no hierarchy.
@@ -270,61 +272,82 @@ def filled_ranges(figures: Figures, values: Ints, missing: Ints, low: Ints, high
     return low, high
 
 
-def error_bars(constraint: Constraint, said: Stated, start: Ints, measured: Bools, low: Ints, high: Ints) -> ErrorBars:
-    """What the published figures tell about the true ones: the best linear estimate, its errors, certain limits."""
+def error_bars(
+    constraint: Constraint, said: Stated, start: Ints, measured: Bools, own: tuple[Ints, Ints], sure: tuple[Ints, Ints]
+) -> ErrorBars:
+    """What the published figures tell about the true ones: the best linear estimate, its errors, certain limits.
+
+    `own`: limits that each figure has by itself, `sure`: those that all have together.
+    """
     from holdfast.mechanism.published.error_bars import ErrorBars
 
-    ends = [np.where(np.abs(side) >= LARGEST, sign * np.inf, side) for side, sign in ((low, -1.0), (high, 1.0))]
-    if said.law is None and said.draw is None:
-        return ErrorBars(start, None, ends[0], ends[1], whole=True)
+    ends = [
+        np.where(np.abs(side) >= LARGEST, sign * np.inf, side) for side, sign in zip(sure, (-1.0, 1.0), strict=True)
+    ]
     parts = tuple(part for part in constraint.parts if part.kind in EQUALITIES)
-    centre, spread = _estimated(replace(constraint, parts=parts), said, start, measured)
+    made = _estimated if said.law is not None else _simulated
+    centre, spread = made(replace(constraint, parts=parts), said, start, measured, own)
     return ErrorBars(centre, spread, ends[0], ends[1], whole=True)
 
 
-def _estimated(constraint: Constraint, said: Stated, start: Ints, measured: Bools) -> tuple[Any, Spread | None]:
+def _estimated(constraint: Constraint, said: Stated, start: Ints, measured: Bools, _: Any) -> tuple[Any, Spread | None]:
     """The figures moved onto the equalities alone, weighted by the noise, and the law of the errors of that."""
     from holdfast import onto as update
-    from holdfast.noise.spread import FEWEST, independent_spread
+    from holdfast.noise.spread import independent_spread
+
+    n, law = start.size, said.law
+    assert law is not None
+    if constraint.parts:
+        spreads = np.where(measured, np.maximum(said.spreads, 1e-12), np.inf)
+        problem = update.Problem(n, constraint.system(n), "l2", spreads, False)
+        way: Any = update.choose(problem)
+        if hasattr(way, "spread"):
+            if not measured.all():  # nothing is measured of what is missing
+                which = np.where(measured, law.complete, len(law.laws)).astype(np.int32)
+                law = replace(law, laws=(*law.laws, None), which=which)
+            return way.image(problem, start[None, :], problem.right_hand_sides(), None)[0], way.spread(problem, law)
+    return start, independent_spread(law) if measured.all() else None
+
+
+def _simulated(
+    constraint: Constraint, said: Stated, start: Ints, measured: Bools, limits: tuple[Ints, Ints]
+) -> tuple[Any, Spread | None]:
+    """The best linear estimate from what each figure alone tells of the true one, and its errors, simulated.
+
+    Every whole number within its limits counts alike before a figure is seen. None where there are too many.
+    """
+    from holdfast.noise.spread import Spread
     from holdfast.randomness import seeded
 
-    n = start.size
-    spreads = np.where(measured, np.maximum(said.spreads, 1e-12), np.inf)
-    way: Any = None
+    low, high = limits
+    n, closed = start.size, (low > -LARGEST) & (high < LARGEST)
+    width = int((high - low)[closed].max(initial=0)) + 1
+    size = min(MOST_STUDIED // n, MOST_DRAWS)
+    if n * width > MOST_STUDIED or size < FEWEST_DRAWS:
+        return start, None
+    true = low[:, None] + np.arange(width)
+    assert said.likelihood is not None
+    chances = np.where(measured[:, None], said.likelihood(start[:, None], true), 1.0) * (true <= high[:, None])
+    chances[~closed] = 0.0
+    chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1e-300)
+    mean = np.where(closed, (chances * np.arange(width)).sum(axis=1), 0.0)
+    variances = np.where(closed, (chances * (np.arange(width) - mean[:, None]) ** 2).sum(axis=1), 0.0)
+    open_ = np.sqrt(OPEN * (1.0 + variances.max()))
+    uniform = seeded(0).words(size * n).reshape(n, size).astype(np.float64) * 2.0**-64
+    ends = np.cumsum(chances, axis=1)
+    errors = np.stack([np.searchsorted(row, each) for row, each in zip(ends, uniform, strict=True)]) - mean[:, None]
+    errors[~closed] = open_ * np.sqrt(12.0) * (uniform[~closed] - 0.5)
+    centre = np.where(closed, low + mean, start)
     if constraint.parts:
-        problem = update.Problem(n, constraint.system(n), "l2", spreads, False)
-        found = update.choose(problem)
-        way = found if hasattr(found, "spread") else None
-    if way is not None:
-        right = problem.right_hand_sides()
-        centre = way.image(problem, start[None, :], right, None)[0]
-        if said.law is not None:
-            return centre, way.spread(problem, _measured(said, measured))
-        if said.draw is not None and n * FEWEST <= MOST_STUDIED:
-            noise = said.draw(min(MOST_STUDIED // n, MOST_DRAWS), seeded(0))
-            zero = np.zeros(problem.space.rank, dtype=np.int64)
-            return centre, _spread(np.asarray(way.image(problem, noise, zero, None)))
-    if said.law is not None and measured.all():
-        return start, independent_spread(said.law)
-    return start, None
+        system = constraint.system(n)
+        own = np.where(closed, np.maximum(variances, variances.max() / OPEN), open_**2)
+        best = Linear(system, Covariance(own, np.zeros((n, 0))))
+        centre, errors = best.moved(centre[:, None], system.right_hand_sides())[:, 0], best.moved(errors, 0)
+    sizes = np.sort(np.abs(errors), axis=1)
 
+    def quantiles(p: float) -> Floats:
+        inside = abs(2 * p - 1)
+        shown = inside + 2 * (inside * (1 - inside) / size) ** 0.5  # two standard errors of what was simulated
+        return np.sign(p - 0.5) * sizes[:, min(int(np.ceil(shown * size)), size - 1)]
 
-def _measured(said: Stated, measured: Bools) -> Any:
-    """The law of noise with nothing measured where figures are missing."""
-    law = said.law
-    assert law is not None
-    if measured.all():
-        return law
-    which = np.where(measured, law.complete, len(law.laws)).astype(np.int32)
-    return replace(law, laws=(*law.laws, None), which=which)
-
-
-def _spread(errors: Floats) -> Spread:
-    from holdfast.noise.spread import Spread, simulated_quantiles
-
-    return Spread(
-        errors.std(axis=0),
-        lambda weights: float((errors @ weights).var()),
-        simulated_quantiles(lambda: errors),
-        measured=True,
-    )
+    return centre, Spread(errors.std(axis=1), lambda weights: float((weights @ errors).var()), quantiles, measured=True)

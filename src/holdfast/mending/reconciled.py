@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, diags_array
 
-from holdfast.arguments import Number, Refused, positive, probability, rational, reals
+from holdfast.arguments import Number, Refused, positive, probability, rational, reals, whole_numbers
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints import Constraint, System, consistent, fixed
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
@@ -24,6 +24,8 @@ from holdfast.rooms import sparse_linalg, special
 
 #: How much larger than the largest variance that of a missing figure is; entries up to which errors are computed.
 OPEN, MOST_ENTRIES = 1e6, 1 << 25
+#: The least part of a shrunk covariance that is diagonal.
+LEAST_SHARE = 1e-6
 #: A covariance may miss symmetry and zero by this share of its largest entry.
 ROUNDED = 1e-9
 
@@ -94,7 +96,7 @@ class Covariance:
 def reconcile(
     values: npt.ArrayLike,
     rules: Constraint | Hierarchy | Sequence[Constraint | Hierarchy],
-    errors: npt.ArrayLike | Number | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    errors: npt.ArrayLike | Number | tuple[npt.ArrayLike, npt.ArrayLike] | Mapping[str, npt.ArrayLike] | None = None,
     exact: Sequence[int] | Mapping[int, Number] | None = None,
     step: Number | None = 1,
 ) -> Reconciled:
@@ -103,8 +105,8 @@ def reconcile(
     Args:
         values: figures (n,), or one row for each horizon, (h, n); NaN where one is missing.
         rules: constraints (`equals`, `at_least`, `between`, `nonnegative`), a hierarchy that adds up, or a list.
-        errors: standard errors (one, or n); a covariance (n, n); or (standard errors, factors (n, k)) for
-            diag(e²) + F·Fᵀ, the form of MinT's shrunk estimates.
+        errors: standard errors (one, or n); a covariance (n, n); (standard errors, factors (n, k)) for diag(e²) + F·Fᵀ;
+            or {"residuals": (times, n)} for MinT's shrunk estimate, with "levels" (n,) for one variance a level.
         exact: positions of figures that stay, or a mapping from positions to what they are.
         step: figures become multiples of it; None: real numbers.
 
@@ -121,13 +123,16 @@ def reconcile(
     unit = Fraction(1) if step is None else positive("step", step)
     base, n = _together(rules), rows.shape[1]
     covariance = _covariance(errors, n)
-    made = []
+    made, helds, bests = [], {}, {}
     for row in rows:
-        fixes = _exact(exact, row, n)
-        parts = [fixed([at], [value]) for at, value in fixes.items()]
-        held = in_steps(reduce(and_, parts, base), unit)
-        seen = covariance.seen(np.isfinite(row), float(unit))
-        made.append(_moved(np.nan_to_num(row / float(unit)), held, seen, real=step is None))
+        fixes, known = tuple(_exact(exact, row, n).items()), np.isfinite(row)
+        if fixes not in helds:
+            parts = [fixed([at], [value]) for at, value in fixes]
+            held = in_steps(reduce(and_, parts, base), unit)
+            helds[fixes] = held, held.system(n)
+        if known.tobytes() not in bests:  # the same rows for all horizons; the right-hand sides may differ
+            bests[known.tobytes()] = Linear(helds[fixes][1], covariance.seen(known, float(unit)))
+        made.append(_moved(np.nan_to_num(row / float(unit)), *helds[fixes], bests[known.tobytes()], real=step is None))
     points, estimates, distance, gap, spread = (np.array(each) for each in zip(*made, strict=True))
     found: Any = points
     if step is not None:
@@ -166,6 +171,8 @@ def _exact(said: Any, row: Floats, n: int) -> dict[int, Fraction]:
 def _covariance(errors: Any, n: int) -> Covariance:
     """What is said about errors."""
     factors = np.zeros((n, 0))
+    if isinstance(errors, Mapping):
+        return _of_residuals(errors, n)
     if isinstance(errors, tuple) and len(errors) == 2:
         own, factors = reals("errors", errors[0], (n,)) ** 2, reals("factors", errors[1])
     elif np.ndim(errors if errors is not None else 1) == 2:
@@ -183,16 +190,42 @@ def _covariance(errors: Any, n: int) -> Covariance:
     return Covariance(own, factors)
 
 
-def _moved(y: Floats, rules: Constraint, covariance: Covariance, *, real: bool) -> tuple[Any, ...]:
+def _of_residuals(said: Mapping[str, Any], n: int) -> Covariance:
+    """MinT's shrunk covariance from residuals (times, n), after Schäfer and Strimmer; with levels, a variance for each.
+
+    Sums over pairs of figures are sums over pairs of times: no matrix of all figures is made.
+    """
+    if "residuals" not in said or set(said) - {"residuals", "levels"}:
+        raise Refused("errors must hold 'residuals', (times, n), and 'levels' (n,) beside them or nothing")
+    left = reals("residuals", said["residuals"])
+    if left.ndim != 2 or left.shape[1] != n or len(left) < 2:
+        raise Refused(f"residuals must have two rows or more, one for each time, with a column for each of {n} figures")
+    times, variances = len(left), (left**2).mean(axis=0)
+    if "levels" in said:
+        level = np.unique(whole_numbers("levels", said["levels"], (n,)), return_inverse=True)[1]
+        variances = (np.bincount(level, variances) / np.bincount(level))[level]
+    if (variances == 0).any():
+        raise Refused(f"residuals of figure {np.argmin(variances)} are 0 at all times: name it in exact")
+    if "levels" in said:
+        return Covariance(variances, np.zeros((n, 0)))
+    x = left / np.sqrt(variances)
+    gram = x @ x.T
+    pairs = (gram**2).sum() / times**2 - n  # Σ over i ≠ j of squared correlations
+    errors = ((x**2).sum(axis=1) ** 2).sum() - (gram**2).sum() / times - (x**4).sum() + times * n
+    share = float(np.clip(errors / (times * (times - 1) * pairs), LEAST_SHARE, 1.0)) if pairs > 0 else 1.0
+    return Covariance(share * variances, left.T * np.sqrt((1 - share) / times))
+
+
+def _moved(y: Floats, rules: Constraint, system: System, best: Linear, *, real: bool) -> tuple[Any, ...]:
     """Figures in steps, the best real ones, their distance, the gap, and the errors of the best real ones."""
-    system = rules.system(y.size)
-    point, spread = _linear(y, system, covariance)
+    covariance = best.covariance
+    point, spread = best.moved(y[:, None], system.right_hand_sides())[:, 0], best.spread
     target = search.Target.of(system, y, covariance.own)
     if system.has_inequalities and target.outside(point):
-        best = search.nearest_real(target, covariance.factors)
-        if best is None:
+        near = search.nearest_real(target, covariance.factors)
+        if near is None:
             raise Refused("no real figures satisfy what must hold, or none were found: look for rules that contradict")
-        point = best
+        point = near
     least = float(covariance.distances((point - y)[None])[0])
     if real:
         return point, point, least, 0.0, spread
@@ -210,22 +243,30 @@ def _moved(y: Floats, rules: Constraint, covariance: Covariance, *, real: bool) 
     return found.values, point, distance, max(0.0, distance - least - found.distance + found.gap), spread
 
 
-def _linear(y: Floats, system: System, covariance: Covariance) -> tuple[Floats, Floats]:
-    """The best linear estimate by the equalities alone, and its standard errors."""
-    A, b = system.null_space().rows.astype(np.float64), system.right_hand_sides().astype(np.float64)
-    variances = covariance.own + (covariance.factors**2).sum(axis=1)
-    if not A.shape[0]:
-        return y, np.sqrt(variances)
-    solve = sparse_linalg.splu(csc_array(A @ diags_array(covariance.own) @ A.T)).solve
-    shared = np.asarray(A @ covariance.factors)
-    small = np.eye(shared.shape[1]) + shared.T @ solve(shared)
+class Linear:
+    """The best linear estimate by the equalities alone, for a covariance of errors."""
 
-    def prices(right: Floats) -> Floats:
-        first = solve(right)
-        return np.asarray(first - solve(shared) @ np.linalg.solve(small, shared.T @ first))
+    def __init__(self, system: System, covariance: Covariance) -> None:
+        self.A, self.covariance = system.null_space().rows.astype(np.float64), covariance
+        gram = csc_array(self.A @ diags_array(covariance.own) @ self.A.T)
+        self._solve = sparse_linalg.splu(gram).solve if self.A.shape[0] else lambda right: right
+        self._shared = np.asarray(self.A @ covariance.factors)
+        self._small = np.eye(self._shared.shape[1]) + self._shared.T @ self._solve(self._shared)
 
-    point = y - covariance.times(A.T @ prices((A @ y - b)[:, None]))[:, 0]
-    if A.shape[0] * y.size > MOST_ENTRIES:
-        return point, np.full(y.size, np.nan)
-    across = covariance.times(A.T.toarray())
-    return point, np.sqrt(np.maximum(variances - (across * prices(across.T).T).sum(axis=1), 0.0))
+    def _prices(self, right: Floats) -> Floats:
+        first = self._solve(right)
+        return np.asarray(first - self._solve(self._shared) @ np.linalg.solve(self._small, self._shared.T @ first))
+
+    def moved(self, y: Floats, right: Any) -> Floats:
+        """Figures (n, h), moved to where the independent equalities are `right`."""
+        off = self.A @ y - np.reshape(np.asarray(right, dtype=np.float64), (-1, 1))
+        return np.asarray(y - self.covariance.times(self.A.T @ self._prices(off)))
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The standard errors; NaN for more figures than can be computed."""
+        variances = self.covariance.own + (self.covariance.factors**2).sum(axis=1)
+        if self.A.shape[0] * variances.size > MOST_ENTRIES:
+            return np.full(variances.size, np.nan)
+        across = self.covariance.times(self.A.T.toarray())
+        return np.sqrt(np.maximum(variances - (across * self._prices(across.T).T).sum(axis=1), 0.0))

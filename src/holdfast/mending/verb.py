@@ -154,20 +154,20 @@ def _mended(
     start = guessed(figures, start, measured, nonnegative=held.nonnegative)
     spreads = np.where(said.spreads > 0, said.spreads, 1.0)
     moved = nearest(figures, constraint, start, measured, spreads, norm)
-    low, high = _certain(figures, held, said, exact)
+    own = _certain(figures, held, said, exact)
     missing = np.flatnonzero(~measured & ~np.isin(np.arange(figures.n), list(exact)))
     sums = figures if held.consistent else Figures(figures.names, (), figures.places, figures.given, True)
     ranges = filled_ranges(sums, moved.values, missing, *_signs(figures, held)) if missing.size else None
     bars = None
     if said.known:
-        low, high, bad = limits(sums, low, high)
+        low, high, bad = limits(sums, *own)
         if bad >= 0:
             notes.append(
                 f"the stated law cannot have made these figures: nothing is left for {figures.name(bad)!r}, so there "
                 "are no intervals; look at the contradictions around it, at the hierarchy and at the law"
             )
         else:
-            bars = partial(error_bars, constraint, said, start, measured, low, high)
+            bars = partial(error_bars, constraint, said, start, measured, own, (low, high))
     return Mended(
         figures=figures,
         name=published.name,
@@ -205,7 +205,7 @@ def _widened(said: Stated, behind: int) -> Stated:
     if said.law is not None:
         which = np.concatenate([said.law.complete, np.zeros(behind, dtype=np.int32)])
         found = replace(found, law=replace(said.law, which=which, n=said.law.n + behind))
-    return replace(found, draw=None)
+    return found
 
 
 def _exact(figures: Figures, held: Held, said: Stated, start: Ints, measured: Bools, unit: Fraction) -> dict[int, int]:
