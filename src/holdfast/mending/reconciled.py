@@ -222,10 +222,10 @@ def _moved(y: Floats, rules: Constraint, system: System, best: Linear, *, real: 
     point, spread = best.moved(y[:, None], system.right_hand_sides())[:, 0], best.spread
     target = search.Target.of(system, y, covariance.own)
     if system.has_inequalities and target.outside(point):
-        near = search.nearest_real(target, covariance.factors)
-        if near is None:
+        nearest = search.nearest_real(target, covariance.factors)
+        if nearest is None:
             raise Refused("no real figures satisfy what must hold, or none were found: look for rules that contradict")
-        point = near
+        point = nearest
     least = float(covariance.distances((point - y)[None])[0])
     if real:
         return point, point, least, 0.0, spread
