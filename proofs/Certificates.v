@@ -1,13 +1,12 @@
 (** What a certificate claims, as a computation on whole numbers that the kernel does.
 
     A table has outputs with rates n_i / D (1/λ for Laplace noise, 1/2σ² for Gaussian), and every kind of record adds a column
-    of whole numbers to them. [rows] are the sums that hold or are published exactly. [changes] lists what one record can
-    change: its column, or the difference of two columns. Proved: if the kernel finds that every change has Σ n_i |d_i|
-    at most what is claimed and keeps all rows, then the table, drawn given the rows and then moved by any rule that
-    may read the exact sums, is private ([laplace_certified], up to k records; [gaussian_certified]); if changes that do not
-    keep the rows are left out, it is so between neighbours that share the exact sums ([laplace_sharing], [gaussian_sharing]);
-    so it is for up to k records that together keep them, whatever each changes alone ([laplace_several]). The last three
-    allow the rule to read exact sums that the noise was not drawn given, if neighbours share these too. *)
+    of whole numbers to them. [rows] are sums that the noise is drawn given, [read] sums that whatever is made of the draw may
+    read. What one record can change is its column, or the difference of two columns.
+    Proved: if the kernel finds ([checked]) that every change keeps all these sums and has Σ n_i |d_i| (Gaussian: Σ n_i d_i²) at
+    most what is claimed for one of k records (k² for Gaussian noise), then the table, drawn given the rows and moved by any
+    rule that may read the sums, is private for up to k records ([certified]). Where [all] is false it is so for neighbours that
+    share the sums: a single change that does not keep them is left out, and k records may keep them together. *)
 
 From Holdfast Require Export Gaussian.
 Set Implicit Arguments.
@@ -100,25 +99,53 @@ Proof.
     rewrite IH, plus_IZR, !mult_IZR. unfold Rdiv. ring.
 Qed.
 
-Lemma cost_opp rs (d : vec rs) : cost (opp d) = cost d.
+(** ** The two laws *)
+Inductive noise := laplacian | gaussian.
+Definition magnitude n z := match n with laplacian => Z.abs z | gaussian => (z * z)%Z end.
+Definition power n (k : positive) := match n with laplacian => k | gaussian => (k * k)%positive end.
+Definition loss n rs (d : vec rs) := match n with laplacian => cost d | gaussian => form d d end.
+Definition weighed n rs : vec rs -> R := match n with laplacian => @laplace rs | gaussian => gaussian_weight (@form rs) end.
+Definition holds {X A} n (near : X -> X -> Prop) eps (M : X -> A -> R) :=
+  match n with laplacian => pure near eps M | gaussian => zcdp near eps M end.
+
+Lemma loss_vector n D ns c : loss n (vector (real_rates D ns) c) = IZR (size (magnitude n) ns c) / IZR (Zpos D).
+Proof. destruct n; [apply cost_vector | apply form_vector]. Qed.
+
+Lemma loss_opp n rs (d : vec rs) : loss n (opp d) = loss n d.
 Proof.
-  induction rs as [| r rs IH]; [reflexivity |]. destruct d as [d ds].
-  change (r * IZR (Z.abs (- d)) + cost (opp ds) = r * IZR (Z.abs d) + cost ds). now rewrite IH, Z.abs_opp.
+  induction rs as [| r rs IH]; [destruct n; reflexivity |]. destruct d as [d ds]. specialize (IH ds). destruct n.
+  - change (r * IZR (Z.abs (- d)) + cost (opp ds) = r * IZR (Z.abs d) + cost ds). simpl in IH. now rewrite IH, Z.abs_opp.
+  - change (r * (IZR (- d) * IZR (- d)) + form (opp ds) (opp ds) = r * (IZR d * IZR d) + form ds ds). simpl in IH. rewrite IH, opp_IZR. ring.
 Qed.
 
-Lemma form_opp rs (d : vec rs) : form (opp d) (opp d) = form d d.
+(** m + 1 changes cost at most m + 1 times one, (m + 1)² times for Gaussian noise. *)
+Lemma loss_add n rs (d e : vec rs) m s : rates rs -> 0 < m -> loss n d <= s ->
+  loss n e <= match n with laplacian => m | gaussian => m * m end * s ->
+  loss n (add d e) <= match n with laplacian => m + 1 | gaussian => (m + 1) * (m + 1) end * s.
 Proof.
-  induction rs as [| r rs IH]; [reflexivity |]. destruct d as [d ds].
-  change (r * (IZR (- d) * IZR (- d)) + form (opp ds) (opp ds) = r * (IZR d * IZR d) + form ds ds). rewrite IH, opp_IZR. ring.
+  intros R0 M. destruct n; simpl; intros A B.
+  - enough (cost (add d e) <= cost d + cost e) by lra. clear A B. induction R0 as [| r qs P _ IH]; [simpl; lra |].
+    destruct d as [d ds], e as [e es].
+    change (r * IZR (Z.abs (d + e)) + cost (add ds es) <= r * IZR (Z.abs d) + cost ds + (r * IZR (Z.abs e) + cost es)).
+    assert (IZR (Z.abs (d + e)) <= IZR (Z.abs d) + IZR (Z.abs e)) by (rewrite <- plus_IZR; apply IZR_le; lia).
+    specialize (IH ds es). nra.
+  - enough (m * form (add d e) (add d e) <= m * (m + 1) * form d d + (m + 1) * form e e).
+    { apply Rmult_le_reg_l with m; [exact M |].
+      assert (m * (m + 1) * form d d <= m * (m + 1) * s) by (apply Rmult_le_compat_l; nra).
+      assert ((m + 1) * form e e <= (m + 1) * (m * m * s)) by (apply Rmult_le_compat_l; lra). nra. }
+    clear A B. induction R0 as [| r qs P _ IH]; [simpl; lra |]. destruct d as [d ds], e as [e es].
+    change (m * (r * (IZR (d + e) * IZR (d + e)) + form (add ds es) (add ds es))
+      <= m * (m + 1) * (r * (IZR d * IZR d) + form ds ds) + (m + 1) * (r * (IZR e * IZR e) + form es es)).
+    specialize (IH ds es). rewrite plus_IZR.
+    assert (0 <= r * ((m * IZR d - IZR e) * (m * IZR d - IZR e))) by (apply Rmult_le_pos; [lra | apply Rle_0_sqr]). lra.
 Qed.
 
 (** ** Tables of records; a record is the number of its column *)
 Section Table.
-Variables (D : positive) (ns : list Z) (columns rows : list (list Z)).
+Variables (D : positive) (ns : list Z) (columns : list (list Z)).
 Let rs := real_rates D ns.
 Definition column j := nth j columns [].
 Definition answer (x : list nat) : vec rs := fold_right (fun j v => add (vector rs (column j)) v) zero x.
-Definition exactly (v : vec rs) := sums_of rows v.
 
 Definition add_remove (x x' : list nat) := exists a b j, (j < length columns)%nat /\
   ((x = a ++ j :: b /\ x' = a ++ b) \/ (x = a ++ b /\ x' = a ++ j :: b)).
@@ -137,214 +164,147 @@ Proof.
   rewrite !answer_app. simpl. rewrite !add_assoc. f_equal. apply add_comm.
 Qed.
 
-Lemma add_remove_change x x' : add_remove x x' -> exists c, In c columns /\
+Definition near (replaced : bool) := if replaced then replace_one else add_remove.
+Definition changes (replaced : bool) := if replaced then differences else columns.
+
+Lemma changed replaced x x' : near replaced x x' -> exists c, In c (changes replaced) /\
   (sub (answer x) (answer x') = vector rs c \/ sub (answer x) (answer x') = opp (vector rs c)).
 Proof.
-  intros (a & b & j & L & H). exists (column j). split; [now apply nth_In |].
-  destruct H as [[-> ->] | [-> ->]]; rewrite answer_cons; [left; apply add_sub | right].
-  apply add_cancel with (add (vector rs (column j)) (answer (a ++ b))). rewrite sub_add, add_assoc, (add_comm (opp _)), add_opp, add_comm, add_zero.
-  reflexivity.
-Qed.
-
-Lemma replace_one_change x x' : replace_one x x' -> exists c, In c differences /\ sub (answer x) (answer x') = vector rs c.
-Proof.
-  intros (a & b & j & k & Lj & Lk & -> & ->). exists (minus (column j) (column k)). split.
-  - apply in_flat_map. exists (column j). split; [now apply nth_In |]. apply in_map. now apply nth_In.
-  - rewrite !answer_cons, vector_minus. apply add_cancel with (add (vector rs (column k)) (answer (a ++ b))).
-    rewrite sub_add, add_assoc, sub_add. reflexivity.
+  destruct replaced.
+  - intros (a & b & j & k & Lj & Lk & -> & ->). exists (minus (column j) (column k)). split; [| left].
+    + apply in_flat_map. exists (column j). split; [now apply nth_In |]. apply in_map. now apply nth_In.
+    + rewrite !answer_cons, vector_minus. apply add_cancel with (add (vector rs (column k)) (answer (a ++ b))).
+      rewrite sub_add, add_assoc, sub_add. reflexivity.
+  - intros (a & b & j & L & H). exists (column j). split; [now apply nth_In |].
+    destruct H as [[-> ->] | [-> ->]]; rewrite answer_cons; [left; apply add_sub | right].
+    apply add_cancel with (add (vector rs (column j)) (answer (a ++ b))). rewrite sub_add, add_assoc, (add_comm (opp _)), add_opp, add_comm, add_zero.
+    reflexivity.
 Qed.
 
 (** ** What the kernel computes *)
 Local Open Scope bool_scope.
 Local Open Scope R_scope.
-Definition keeps (c : list Z) := forallb (fun r => (times r c =? 0)%Z) rows.
+Variables (rows read : list (list Z)) (replaced all : bool) (k : positive) (n : noise) (E F : positive).
+Definition keeps (sums : list (list Z)) (c : list Z) := forallb (fun r => (times r c =? 0)%Z) sums.
 Definition fits (c : list Z) := (length c <=? length ns)%nat.
-Definition cheap (f : Z -> Z) (k E F : positive) (c : list Z) := (Zpos F * Zpos k * size f ns c <=? Zpos E * Zpos D)%Z.
-Definition checked f k E F changes :=
-  forallb (fun n => 0 <? n)%Z ns && forallb (fun c => fits c && (keeps c && cheap f k E F c)) changes.
-Definition checked_sharing f E F changes :=
-  forallb (fun n => 0 <? n)%Z ns && forallb (fun c => fits c && (negb (keeps c) || cheap f 1 E F c)) changes.
+Definition cheap (c : list Z) := (Zpos F * Zpos (power n k) * size (magnitude n) ns c <=? Zpos E * Zpos D)%Z.
+Definition checked := forallb (fun r => 0 <? r)%Z ns && forallb (fun c => fits c &&
+  (if all then keeps rows c && keeps read c && cheap c
+   else cheap c || ((k =? 1)%positive && negb (keeps rows c && keeps read c)))) (changes replaced).
 
-Lemma rates_positive : forallb (fun n => 0 <? n)%Z ns = true -> rates rs.
-Proof.
-  intros H. unfold rs, rates, real_rates. rewrite Forall_map. apply Forall_forall. intros n I.
-  rewrite forallb_forall in H. specialize (H n I). apply Z.ltb_lt in H. apply Rdiv_lt_0_compat; apply IZR_lt; lia.
-Qed.
-
-Lemma sums_zero c : fits c = true -> (keeps c = true <-> sums_of rows (vector rs c) = zero).
-Proof.
-  intros L. apply Nat.leb_le in L. assert (L' : (length c <= length rs)%nat) by (unfold rs, real_rates; now rewrite map_length).
-  unfold keeps. clear L. induction rows as [| r rest IH]; [simpl; tauto |]. cbn [forallb sums_of].
-  rewrite (dot_vector r L'). rewrite Bool.andb_true_iff, Z.eqb_eq, IH. split.
-  - intros [-> ->]. reflexivity.
-  - intros Q. injection Q as Q1 Q2. split; [exact Q1 | exact Q2].
-Qed.
-
-Variable near : list nat -> list nat -> Prop.
-Variable changes : list (list Z).
-Hypothesis changed : forall x x', near x x' -> exists c, In c changes /\
-  (sub (answer x) (answer x') = vector rs c \/ sub (answer x) (answer x') = opp (vector rs c)).
-
-Lemma sums_opp (v : vec rs) : exactly (opp v) = zero <-> exactly v = zero.
-Proof.
-  unfold exactly. assert (A := @sums_additive rs rows). assert (Q : add (sums_of rows v) (sums_of rows (opp v)) = zero).
-  { rewrite <- A, add_opp. apply (zero_open A). }
-  split; intros Z0; rewrite Z0 in Q; [now rewrite add_zero in Q | now rewrite add_comm, add_zero in Q].
-Qed.
-
-Lemma shares_sums x x' c : fits c = true -> (sub (answer x) (answer x') = vector rs c \/ sub (answer x) (answer x') = opp (vector rs c)) ->
-  (keeps c = true <-> exactly (answer x) = exactly (answer x')).
-Proof.
-  intros L H. rewrite (sums_zero L). fold (exactly (vector rs c)).
-  assert (Q : exactly (sub (answer x) (answer x')) = zero <-> exactly (answer x) = exactly (answer x')).
-  { unfold exactly. rewrite (additive_sub _ _ (@sums_additive rs rows)). split; [apply sub_zero_eq | intros ->; apply sub_self]. }
-  rewrite <- Q. destruct H as [-> | ->]; [tauto |]. symmetry. apply sums_opp.
-Qed.
-
-Lemma claim f k E F c : cheap f k E F c = true -> IZR (size f ns c) / IZR (Zpos D) <= IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos k)).
-Proof.
-  unfold cheap. intros H. apply Z.leb_le, IZR_le in H. rewrite !mult_IZR in H.
-  assert (P : forall p, 0 < IZR (Zpos p)) by (intros; apply IZR_lt; lia). generalize (P D) (P E) (P F) (P k). intros.
-  apply Rmult_le_reg_r with (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos k))); [repeat apply Rmult_lt_0_compat; lra |].
-  replace (IZR (size f ns c) / IZR (Zpos D) * (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos k)))) with (IZR (Zpos F) * IZR (Zpos k) * IZR (size f ns c)) by (field; lra).
-  replace (IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos k)) * (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos k)))) with (IZR (Zpos E) * IZR (Zpos D)) by (field; lra). exact H.
-Qed.
-
-Definition within (k : positive) (x x' : list nat) := exists i, (i <= Pos.to_nat k)%nat /\ steps near i x x'.
-Definition sharing (read : list (list Z)) (x x' : list nat) :=
-  near x x' /\ exactly (answer x) = exactly (answer x') /\ sums_of read (answer x) = sums_of read (answer x').
-
+Definition shared x x' := sums_of rows (answer x) = sums_of rows (answer x') /\ sums_of read (answer x) = sums_of read (answer x').
+Definition within x x' := exists i, (i <= Pos.to_nat k)%nat /\ steps (near replaced) i x x'.
+(** Up to k records are others; where [all] is false, no sum is. *)
+Definition neighbours x x' := within x x' /\ (all = true \/ shared x x').
 (** The released table: noise given the rows, then any rule that may read the exact sums. *)
-Definition reading (read : list (list Z)) {B} (w : vec rs -> R) (rule : vec (ones read) -> vec rs -> B) (x : list nat) :=
-  image (rule (sums_of read (answer x))) (given (around answer w x) (fun v => exactly v = exactly (answer x))).
-Definition released {B} := @reading rows B.
+Definition released {B} (rule : vec (ones read) -> vec rs -> B) (x : list nat) :=
+  image (rule (sums_of read (answer x))) (given (around answer (@weighed n rs) x) (fun v => sums_of rows v = sums_of rows (answer x))).
 
-Lemma laplace_law x : rates rs -> law (given (around answer (@laplace rs) x) (fun v => exactly v = exactly (answer x))).
+Hypothesis H : checked = true.
+
+Lemma rates_positive : rates rs.
 Proof.
-  intros R0. apply law_given; [now apply around_summable, laplace_summable |].
-  apply mass_positive with (answer x); [now apply around_summable, laplace_summable | reflexivity | apply laplace_positive].
+  apply Bool.andb_true_iff in H as [P _]. unfold rs, rates, real_rates. rewrite Forall_map. apply Forall_forall. intros r I.
+  rewrite forallb_forall in P. specialize (P r I). apply Z.ltb_lt in P. apply Rdiv_lt_0_compat; apply IZR_lt; lia.
 Qed.
 
-Theorem laplace_sharing read {B} (rule : vec (ones read) -> vec rs -> B) E F : checked_sharing Z.abs E F changes = true ->
-  pure (sharing read) (IZR (Zpos E) / IZR (Zpos F)) (reading (@laplace rs) rule).
+Lemma keeps_shared sums x x' c : fits c = true ->
+  (sub (answer x) (answer x') = vector rs c \/ sub (answer x) (answer x') = opp (vector rs c)) ->
+  (keeps sums c = true <-> sums_of sums (answer x) = sums_of sums (answer x')).
 Proof.
-  intros H. apply Bool.andb_true_iff in H as [Hn Hc]. apply rates_positive in Hn. rewrite forallb_forall in Hc.
-  apply (@beside_published _ (sharing read) _ _ _ (fun x => given (around answer (@laplace rs) x) (fun v => exactly v = exactly (answer x))) (fun x => sums_of read (answer x)) rule);
-    [intros; now apply laplace_law | intros x x' [_ [_ S]]; exact S |].
-  refine (@laplace_given_invariants _ _ rs answer _ Hn _ _ (group_vec (ones rows)) exactly (@sums_additive rs rows) _); [| intros x x' [_ [S _]]; exact S].
-  intros x x' [N [S _]]. destruct (changed N) as (c & I & Q). specialize (Hc c I).
-  apply Bool.andb_true_iff in Hc as [L Hc]. apply Bool.orb_true_iff in Hc as [Hc | Hc].
-  - rewrite (proj2 (shares_sums L Q) S) in Hc. discriminate.
-  - apply claim in Hc. rewrite Rmult_1_r in Hc. destruct Q as [-> | ->]; rewrite ?cost_opp; unfold rs; rewrite cost_vector; exact Hc.
+  intros L Q. assert (A := @sums_additive rs sums).
+  assert (Z0 : keeps sums c = true <-> sums_of sums (vector rs c) = zero).
+  { apply Nat.leb_le in L. assert (L' : (length c <= length rs)%nat) by (unfold rs, real_rates; now rewrite map_length).
+    unfold keeps. clear - L'. induction sums as [| r rest IH]; [simpl; tauto |]. cbn [forallb sums_of].
+    rewrite (dot_vector r L'). rewrite Bool.andb_true_iff, Z.eqb_eq, IH. split.
+    - intros [-> ->]. reflexivity.
+    - intros Q. injection Q as Q1 Q2. split; [exact Q1 | exact Q2]. }
+  assert (O : forall v : vec rs, sums_of sums (opp v) = zero <-> sums_of sums v = zero).
+  { intros v. assert (T : add (sums_of sums v) (sums_of sums (opp v)) = zero) by (rewrite <- A, add_opp; apply (zero_open A)).
+    split; intros Z1; rewrite Z1 in T; [now rewrite add_zero in T | now rewrite add_comm, add_zero in T]. }
+  assert (T : sums_of sums (sub (answer x) (answer x')) = zero <-> sums_of sums (answer x) = sums_of sums (answer x')).
+  { rewrite (additive_sub _ _ A). split; [apply sub_zero_eq | intros ->; apply sub_self]. }
+  rewrite <- T, Z0. destruct Q as [-> | ->]; [tauto |]. symmetry. apply O.
 Qed.
 
-Theorem laplace_certified {B} (rule : vec (ones rows) -> vec rs -> B) k E F : checked Z.abs k E F changes = true ->
-  pure (within k) (IZR (Zpos E) / IZR (Zpos F)) (released (@laplace rs) rule).
+Let one := IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos (power n k))).
+Let positive p : 0 < IZR (Zpos p).
+Proof. apply IZR_lt. lia. Qed.
+
+Lemma step_facts x x' : near replaced x x' ->
+  (all = true -> shared x x') /\ (loss n (sub (answer x) (answer x')) <= one \/ (k = 1%positive /\ ~ shared x x')).
 Proof.
-  intros H. apply Bool.andb_true_iff in H as [Hn Hc]. apply rates_positive in Hn. rewrite forallb_forall in Hc.
-  assert (S : forall x x', near x x' -> exactly (answer x) = exactly (answer x')).
-  { intros x x' N. destruct (changed N) as (c & I & Q). specialize (Hc c I).
-    apply Bool.andb_true_iff in Hc as [L Hc]. apply Bool.andb_true_iff in Hc as [Hc _]. now apply (shares_sums L Q). }
-  set (eps := IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos k))).
-  assert (G : pure near eps (fun x => given (around answer (@laplace rs) x) (fun v => exactly v = exactly (answer x)))).
-  { refine (@laplace_given_invariants _ _ rs answer _ Hn _ _ (group_vec (ones rows)) exactly (@sums_additive rs rows) S).
-    intros x x' N. destruct (changed N) as (c & I & Q). specialize (Hc c I).
-    apply Bool.andb_true_iff in Hc as [L Hc]. apply Bool.andb_true_iff in Hc as [_ Hc]. apply claim in Hc.
-    destruct Q as [-> | ->]; rewrite ?cost_opp; unfold rs; rewrite cost_vector; exact Hc. }
-  apply (@beside_published _ (within k) _ _ _ (fun x => given (around answer (@laplace rs) x) (fun v => exactly v = exactly (answer x))) (fun x => exactly (answer x)) rule);
-    [intros; now apply laplace_law | |].
-  - intros x x' (i & _ & P). induction P as [| i x y z N _ IH]; [reflexivity |]. now rewrite (S x y N).
-  - apply pure_pointwise; [intros; now apply laplace_law |]. intros x x' (i & L & P) v.
-    assert (Gi := group_privacy_pure (k := i) G). rewrite pure_pointwise in Gi by (intros; now apply laplace_law).
-    eapply Rle_trans; [apply (Gi x x' P v) |]. apply Rmult_le_compat_r; [apply (laplace_law x' Hn) |]. apply exp_le.
-    assert (Pk : forall p, 0 < IZR (Zpos p)) by (intros; apply IZR_lt; lia).
-    assert (INR i <= IZR (Zpos k)) by (rewrite INR_IZR_INZ; apply IZR_le; lia).
-    replace (IZR (Zpos E) / IZR (Zpos F)) with (IZR (Zpos k) * eps) by (unfold eps; generalize (Pk F) (Pk k); intros; field; lra).
-    apply Rmult_le_compat_r; [| assumption]. left. apply Rdiv_lt_0_compat; [apply Pk | apply Rmult_lt_0_compat; apply Pk].
+  intros N. destruct (changed N) as (c & I & Q). apply Bool.andb_true_iff in H as [_ Hc]. rewrite forallb_forall in Hc.
+  specialize (Hc c I). apply Bool.andb_true_iff in Hc as [L Hc]. assert (K := fun sums => keeps_shared sums L Q).
+  assert (C : cheap c = true -> loss n (sub (answer x) (answer x')) <= one).
+  { intros C. replace (loss n (sub (answer x) (answer x'))) with (IZR (size (magnitude n) ns c) / IZR (Zpos D))
+      by (destruct Q as [-> | ->]; rewrite ?loss_opp; unfold rs; now rewrite loss_vector).
+    apply Z.leb_le, IZR_le in C. rewrite !mult_IZR in C. generalize (positive D) (positive E) (positive F) (positive (power n k)). intros.
+    unfold one. apply Rmult_le_reg_r with (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos (power n k)))); [repeat apply Rmult_lt_0_compat; lra |].
+    replace (IZR (size (magnitude n) ns c) / IZR (Zpos D) * (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos (power n k)))))
+      with (IZR (Zpos F) * IZR (Zpos (power n k)) * IZR (size (magnitude n) ns c)) by (field; lra).
+    replace (IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos (power n k))) * (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos (power n k)))))
+      with (IZR (Zpos E) * IZR (Zpos D)) by (field; lra). exact C. }
+  unfold shared. rewrite <- !K. destruct all.
+  - rewrite !Bool.andb_true_iff in Hc. tauto.
+  - split; [discriminate |]. apply Bool.orb_true_iff in Hc as [Hc | Hc]; [left; auto | right].
+    apply Bool.andb_true_iff in Hc as [Hk Hc]. apply Pos.eqb_eq in Hk. split; [exact Hk |].
+    rewrite <- Bool.andb_true_iff. now destruct (keeps rows c && keeps read c).
 Qed.
 
-Lemma cost_add qs (d e : vec qs) : rates qs -> cost (add d e) <= cost d + cost e.
+Lemma neighbours_shared x x' : neighbours x x' -> shared x x'.
 Proof.
-  intros H. induction H as [| r qs P _ IH]; [simpl; lra |]. destruct d as [d ds], e as [e es].
-  change (r * IZR (Z.abs (d + e)) + cost (add ds es) <= r * IZR (Z.abs d) + cost ds + (r * IZR (Z.abs e) + cost es)).
-  assert (IZR (Z.abs (d + e)) <= IZR (Z.abs d) + IZR (Z.abs e)) by (rewrite <- plus_IZR; apply IZR_le; lia).
-  specialize (IH ds es). nra.
+  intros [(i & _ & P) [A | S]]; [| exact S]. induction P as [| i x y z N _ IH]; [split; reflexivity |].
+  destruct (proj1 (step_facts N) A), IH. split; congruence.
 Qed.
 
-Definition checked_several f k E F :=
-  forallb (fun n => 0 <? n)%Z ns && forallb (fun c => fits c && cheap f k E F c) changes.
-Definition together (read : list (list Z)) (k : positive) (x x' : list nat) :=
-  within k x x' /\ exactly (answer x) = exactly (answer x') /\ sums_of read (answer x) = sums_of read (answer x').
-
-Theorem laplace_several read {B} (rule : vec (ones read) -> vec rs -> B) k E F : checked_several Z.abs k E F = true ->
-  pure (together read k) (IZR (Zpos E) / IZR (Zpos F)) (reading (@laplace rs) rule).
+Lemma neighbours_loss x x' : neighbours x x' -> loss n (sub (answer x) (answer x')) <= IZR (Zpos E) / IZR (Zpos F).
 Proof.
-  intros H. apply Bool.andb_true_iff in H as [Hn Hc]. apply rates_positive in Hn. rewrite forallb_forall in Hc.
-  apply (@beside_published _ (together read k) _ _ _ (fun x => given (around answer (@laplace rs) x) (fun v => exactly v = exactly (answer x))) (fun x => sums_of read (answer x)) rule);
-    [intros; now apply laplace_law | intros x x' [_ [_ S]]; exact S |].
-  refine (@laplace_given_invariants _ _ rs answer _ Hn _ _ (group_vec (ones rows)) exactly (@sums_additive rs rows) _); [| intros x x' [_ [S _]]; exact S].
-  set (eps := IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos k))).
-  assert (Pk : forall p, 0 < IZR (Zpos p)) by (intros; apply IZR_lt; lia).
-  assert (E0 : 0 <= eps) by (left; apply Rdiv_lt_0_compat; [apply Pk | apply Rmult_lt_0_compat; apply Pk]).
-  assert (G : forall i x x', steps near i x x' -> cost (sub (answer x) (answer x')) <= INR i * eps).
-  { intros i x x' P. induction P as [x | i x y z N _ IH].
-    - rewrite sub_self, <- vector_nil. unfold rs. rewrite cost_vector. assert (size Z.abs ns [] = 0%Z) as -> by (case ns; reflexivity). simpl. lra.
-    - replace (sub (answer x) (answer z)) with (add (sub (answer x) (answer y)) (sub (answer y) (answer z))).
-      + eapply Rle_trans; [now apply cost_add |]. rewrite S_INR. assert (cost (sub (answer x) (answer y)) <= eps); [| lra].
-        destruct (changed N) as (c & I & Q). specialize (Hc c I). apply Bool.andb_true_iff in Hc as [_ Hc]. apply claim in Hc.
-        destruct Q as [-> | ->]; rewrite ?cost_opp; unfold rs; rewrite cost_vector; exact Hc.
-      + apply add_cancel with (answer z). rewrite <- add_assoc, !sub_add. reflexivity. }
-  intros x x' [(i & L & P) _]. eapply Rle_trans; [apply (G i x x' P) |].
-  assert (INR i <= IZR (Zpos k)) by (rewrite INR_IZR_INZ; apply IZR_le; lia).
-  replace (IZR (Zpos E) / IZR (Zpos F)) with (IZR (Zpos k) * eps) by (unfold eps; generalize (Pk F) (Pk k); intros; field; lra).
-  now apply Rmult_le_compat_r.
+  intros N. assert (S := neighbours_shared N). destruct N as [(i & L & P) _]. generalize (positive E) (positive F) (positive (power n k)). intros PE PF PP.
+  assert (O : 0 < one) by (apply Rdiv_lt_0_compat; [exact PE | now apply Rmult_lt_0_compat]).
+  assert (W : IZR (Zpos (power n k)) * one = IZR (Zpos E) / IZR (Zpos F)) by (unfold one; field; lra).
+  assert (Zero : forall y, loss n (sub (answer y) (answer y)) = 0).
+  { intros y. rewrite sub_self, <- vector_nil. unfold rs. rewrite loss_vector.
+    assert (size (magnitude n) ns [] = 0%Z) as -> by (case ns; reflexivity). unfold Rdiv. ring. }
+  assert (K : 1 <= IZR (Zpos (power n k))) by (apply IZR_le; lia).
+  destruct P as [y | i x y z N P]; [rewrite Zero; left; now apply Rdiv_lt_0_compat |].
+  assert (G : forall m u t, steps (near replaced) (Datatypes.S m) u t -> (forall x x', near replaced x x' -> loss n (sub (answer x) (answer x')) <= one) ->
+    loss n (sub (answer u) (answer t)) <= match n with laplacian => INR (Datatypes.S m) | gaussian => INR (Datatypes.S m) * INR (Datatypes.S m) end * one).
+  { induction m as [| m IH]; intros u t P' C; inversion P' as [| ? ? v ? N' Q]; subst.
+    - inversion Q; subst. specialize (C _ _ N'). destruct n; simpl in *; lra.
+    - rewrite (S_INR (Datatypes.S m)). replace (sub (answer u) (answer t)) with (add (sub (answer u) (answer v)) (sub (answer v) (answer t)))
+        by (apply add_cancel with (answer t); rewrite <- add_assoc, !sub_add; reflexivity).
+      apply loss_add; [exact rates_positive | apply lt_0_INR; lia | exact (C _ _ N') | exact (IH _ _ Q C)]. }
+  destruct (classic (forall x x', near replaced x x' -> loss n (sub (answer x) (answer x')) <= one)) as [C | C].
+  - eapply Rle_trans; [apply (G i x z); [now apply step with y | exact C] |]. rewrite <- W. apply Rmult_le_compat_r; [lra |].
+    assert (B : INR (Datatypes.S i) <= IZR (Zpos k)) by (rewrite INR_IZR_INZ; apply IZR_le; lia).
+    destruct n; simpl power; [exact B |]. rewrite Pos2Z.inj_mul, mult_IZR. generalize (pos_INR (Datatypes.S i)). nra.
+  - assert (k = 1%positive) as K1.
+    { destruct (classic (k = 1%positive)) as [Q | Q]; [exact Q |]. destruct C. intros u v M. destruct (proj2 (step_facts M)) as [? | [? _]]; tauto. }
+    assert (i = 0)%nat as -> by (rewrite K1 in L; simpl in L; lia). inversion P; subst.
+    destruct (proj2 (step_facts N)) as [Q | [_ Q]]; [| contradiction]. rewrite <- W. nra.
 Qed.
 
-Lemma ones_no_order_two (t : vec (ones rows)) : add t t = zero -> t = zero.
+Theorem certified {B} (rule : vec (ones read) -> vec rs -> B) : holds n neighbours (IZR (Zpos E) / IZR (Zpos F)) (released rule).
 Proof.
-  intros Q. apply vec_no_order_two. rewrite Q. now rewrite add_zero.
-Qed.
-
-Lemma gaussian_law x : rates rs -> law (given (around answer (gaussian_weight (@form rs)) x) (fun v => exactly v = exactly (answer x))).
-Proof.
-  intros R0. assert (S : summable (gaussian_weight (@form rs))).
-  { replace (gaussian_weight (@form rs)) with (fun u : vec rs => exp (- (1 * form u u))); [apply gaussian_summable; auto; lra |].
-    apply functional_extensionality. intros u. unfold gaussian_weight. now rewrite Rmult_1_l. }
-  apply law_given; [now apply around_summable |].
-  apply mass_positive with (answer x); [now apply around_summable | reflexivity | apply exp_pos].
-Qed.
-
-Theorem gaussian_sharing read {B} (rule : vec (ones read) -> vec rs -> B) E F : checked_sharing (fun z => z * z)%Z E F changes = true ->
-  zcdp (sharing read) (IZR (Zpos E) / IZR (Zpos F)) (reading (gaussian_weight (@form rs)) rule).
-Proof.
-  intros H. apply Bool.andb_true_iff in H as [Hn Hc]. apply rates_positive in Hn. rewrite forallb_forall in Hc.
-  apply (@zcdp_beside_published _ (sharing read) _ _ _ (fun x => given (around answer (gaussian_weight (@form rs)) x) (fun v => exactly v = exactly (answer x))) (fun x => sums_of read (answer x)) rule);
-    [intros; now apply gaussian_law | intros x x' [_ [_ S]]; exact S |].
-  refine (@gaussian_given_invariants _ _ rs answer _ Hn _ _ (group_vec (ones rows)) exactly (@sums_additive rs rows) ones_no_order_two _); [| intros x x' [_ [S _]]; exact S].
-  intros x x' [N [S _]]. destruct (changed N) as (c & I & Q). specialize (Hc c I).
-  apply Bool.andb_true_iff in Hc as [L Hc]. apply Bool.orb_true_iff in Hc as [Hc | Hc].
-  - rewrite (proj2 (shares_sums L Q) S) in Hc. discriminate.
-  - apply claim in Hc. rewrite Rmult_1_r in Hc. destruct Q as [-> | ->]; rewrite ?form_opp; unfold rs; rewrite form_vector; exact Hc.
-Qed.
-
-Theorem gaussian_certified {B} (rule : vec (ones rows) -> vec rs -> B) E F : checked (fun z => z * z)%Z 1 E F changes = true ->
-  zcdp near (IZR (Zpos E) / IZR (Zpos F)) (released (gaussian_weight (@form rs)) rule).
-Proof.
-  intros H. assert (H' : checked_sharing (fun z => z * z)%Z E F changes = true).
-  { apply Bool.andb_true_iff in H as [Hn Hc]. apply Bool.andb_true_iff. split; [exact Hn |].
-    rewrite forallb_forall in *. intros c I. specialize (Hc c I). apply Bool.andb_true_iff in Hc as [L Hc].
-    apply Bool.andb_true_iff in Hc as [_ Hc]. now rewrite L, Hc, Bool.orb_true_r. }
-  intros x x' N. apply (@gaussian_sharing rows B rule E F H'). split; [exact N |]. enough (S : exactly (answer x) = exactly (answer x')) by (split; exact S). destruct (changed N) as (c & I & Q).
-  apply Bool.andb_true_iff in H as [_ Hc]. rewrite forallb_forall in Hc. specialize (Hc c I).
-  apply Bool.andb_true_iff in Hc as [L Hc]. apply Bool.andb_true_iff in Hc as [Hc _]. now apply (shares_sums L Q).
+  assert (P := rates_positive). set (M x := given (around answer (@weighed n rs) x) (fun v => sums_of rows v = sums_of rows (answer x))).
+  assert (S : summable (@weighed n rs)).
+  { destruct n; [now apply laplace_summable |]. replace (weighed gaussian (rs := rs)) with (fun u : vec rs => exp (- (1 * form u u))); [apply gaussian_summable; auto; lra |].
+    apply functional_extensionality. intros u. unfold weighed, gaussian_weight. now rewrite Rmult_1_l. }
+  assert (L : forall x, law (M x)).
+  { intros x. apply law_given; [now apply around_summable |].
+    apply mass_positive with (answer x); [now apply around_summable | reflexivity |]. destruct n; [apply laplace_positive | apply exp_pos]. }
+  assert (R1 : forall x x', neighbours x x' -> sums_of rows (answer x) = sums_of rows (answer x')) by (intros; now apply neighbours_shared).
+  assert (R2 : forall x x', neighbours x x' -> sums_of read (answer x) = sums_of read (answer x')) by (intros; now apply neighbours_shared).
+  assert (C := neighbours_loss). change (holds n neighbours (IZR (Zpos E) / IZR (Zpos F)) (fun x => image (rule (sums_of read (answer x))) (M x))).
+  destruct n; unfold holds.
+  - apply (@beside_published _ neighbours _ _ _ M (fun x => sums_of read (answer x)) rule); [exact L | exact R2 |].
+    refine (@laplace_given_invariants _ _ rs answer _ P C _ (group_vec (ones rows)) (@sums_of rs rows) (@sums_additive rs rows) R1).
+  - apply (@zcdp_beside_published _ neighbours _ _ _ M (fun x => sums_of read (answer x)) rule); [exact L | exact R2 |].
+    refine (@gaussian_given_invariants _ _ rs answer _ P C _ (group_vec (ones rows)) (@sums_of rs rows) (@sums_additive rs rows) _ R1).
+    intros t Q. apply vec_no_order_two. rewrite Q. now rewrite add_zero.
 Qed.
 End Table.
-
-(** The two relations of neighbours. *)
-Lemma replace_one_changed D ns columns x x' : replace_one columns x x' -> exists c, In c (differences columns) /\
-  (sub (answer D ns columns x) (answer D ns columns x') = vector (real_rates D ns) c \/
-   sub (answer D ns columns x) (answer D ns columns x') = opp (vector (real_rates D ns) c)).
-Proof. intros H. destruct (@replace_one_change D ns columns x x' H) as (c & I & Q). eauto. Qed.
 
 (** Columns and rows by the places of their entries. *)
 Definition line (n : nat) (places : list (Z * Z)) : list Z :=

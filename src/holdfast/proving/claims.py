@@ -27,11 +27,9 @@ REASONS = {
 #: The first words where exact figures are read beside independent noise, of whichever law.
 BESIDE = "all that is published is computed from the noisy answers and the exact figures alone"
 #: What may follow them: a rule applied to what was drawn, and another number made from ρ.
-MOVED = "moving to the nearest allowed point is post-processing"
-FOLLOWS = (MOVED, "ε is converted from ρ")
+FOLLOWS = ("moving to the nearest allowed point is post-processing", "ε is converted from ρ")
 #: Products that the kernel computes in a few seconds.
 PRODUCTS = 20_000_000
-
 #: What a table of a spec may say for a record to add 1 to one cell and to all above it.
 SAID = {
     *("name", "hierarchy", "root", "match", "categories", "histogram", "cube"),
@@ -44,6 +42,9 @@ Line = tuple[tuple[int, int], ...]
 
 class NotCovered(Refused):
     """No theorem of proofs/ is about this certificate."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"not covered: {why}")
 
 
 @dataclass(frozen=True)
@@ -68,45 +69,41 @@ class Claim:
 def claim(certificate: Certificate) -> Claim:
     """What the certificate of one table claims; refused where no theorem is about it."""
     if len(certificate.tables) != 1:
-        raise NotCovered(f"not covered: {len(certificate.tables)} tables, and one is")
+        raise NotCovered(f"{len(certificate.tables)} tables, and one is")
     table, statement = certificate.tables[0], certificate.statements[0]
     law, given = _noise_of(statement)
     if Fraction(table.grid) != 1 or table.kind not in ("hierarchy", "histogram", "cube"):
-        raise NotCovered(f"not covered: a table of the kind {table.kind}, in steps of {table.grid}")
+        raise NotCovered(f"a table of the kind {table.kind}, in steps of {table.grid}")
     if unknown := sorted(set(certificate.spec["tables"][0]) - SAID):
-        raise NotCovered(f"not covered: {unknown[0]} in the spec")
-    holds = table.holds
+        raise NotCovered(f"{unknown[0]} in the spec")
+    holds, number = table.holds, statement.epsilon if law == "laplace" else statement.rho
     if holds.impossible or holds.orders or holds.linear or holds.either or holds.bounds:
-        raise NotCovered("not covered: bounds, impossible cells and other rules beside sums and non-negativity")
-    parents = _parents(table)
-    scales = _scales(table, law, parents)
-    sums = [((parent, 1), *((child, -1) for child in children)) for parent, children in _sums(table)]
-    exact = [tuple((row, 1) for row in rows) for figure in holds.exact for rows in figure.rows]
-    if exact and not given and statement.scope != "invariant-sharing":
-        raise NotCovered("not covered: exact figures beside noise that is not drawn given them")
-    lines = [tuple((row, 1) for row in _upwards(leaf, parents)) for leaf in _leaves(table, parents)]
-    rates = [1 / scale if law == "laplace" else 1 / (2 * scale) for scale in scales]
-    denominator = lcm(*(rate.denominator for rate in rates))
-    neighbours, number = statement.neighbours, statement.epsilon if law == "laplace" else statement.rho
+        raise NotCovered("bounds, impossible cells and other rules beside sums and non-negativity")
+    if not isinstance(holds.sums, list) or (table.kind == "hierarchy" and not holds.consistent):
+        raise NotCovered("a table whose certificate does not list which rows add up")
     if number is None or (law == "laplace" and statement.delta != 0):
-        raise NotCovered("not covered: a statement that is not made of " + ("ε alone" if law == "laplace" else "ρ"))
-    if law == "gaussian" and neighbours.records > 1:
-        raise NotCovered(f"not covered: ρ of {neighbours.records} records")
+        raise NotCovered("a statement that is not made of " + ("ε alone" if law == "laplace" else "ρ"))
+    paths = _paths(table.outputs, holds.sums)
+    above = {row for path in paths for row in path[1:]}
+    rates = [1 / scale if law == "laplace" else 1 / (2 * scale) for scale in _scales(table, law, paths)]
+    denominator = lcm(*(rate.denominator for rate in rates))
+    sums = [((parent, 1), *((child, -1) for child in children)) for parent, children in holds.sums]
+    exact = tuple(tuple((row, 1) for row in rows) for figure in holds.exact for rows in figure.rows)
     made = Claim(
         law,
         tuple(int(rate * denominator) for rate in rates),
         denominator,
-        tuple(dict.fromkeys(lines)),
-        tuple(sums + exact) if given else (),
-        tuple(sums + exact) if given else tuple(exact),
-        neighbours.kind == "replace-one",
-        neighbours.records,
+        tuple(tuple((row, 1) for row in path) for path in paths if path[0] not in above),
+        (*sums, *exact) if given else (),
+        exact,
+        statement.neighbours.kind == "replace-one",
+        statement.neighbours.records,
         statement.scope == "invariant-sharing",
         Fraction(number),
     )
     changes = len(made.columns) ** (2 if made.replaced else 1)
     if changes * len(made.rates) * (2 + len(made.rows)) > PRODUCTS:
-        raise NotCovered(f"not covered: {changes:,} changes of {len(made.rates):,} figures are too many to compute")
+        raise NotCovered(f"{changes:,} changes of {len(made.rates):,} figures are too many to compute")
     return made
 
 
@@ -117,54 +114,35 @@ def _noise_of(statement: Statement) -> tuple[str, bool]:
     if first.startswith(BESIDE):
         known = ("laplace" if statement.rho is None else "gaussian"), False
     if known is None or statement.scope == "subspace" or statement.status != "proved" or statement.numerical_delta:
-        raise NotCovered(f"not covered: {statement.scope}, {statement.because}")
+        raise NotCovered(f"{statement.scope}, {statement.because}")
     if unknown := [other for other in others if not other.startswith(FOLLOWS)]:
-        raise NotCovered(f"not covered: {unknown[0]}")
+        raise NotCovered(unknown[0])
     return known
 
 
-def _sums(table: TableCertificate) -> list[tuple[int, list[int]]]:
-    if not isinstance(table.holds.sums, list):
-        raise NotCovered("not covered: a table too large for its certificate to list which rows add up")
-    return table.holds.sums
-
-
-def _parents(table: TableCertificate) -> dict[int, int]:
-    """The parent of every row that has one."""
-    if table.kind == "hierarchy" and not table.holds.consistent:
-        raise NotCovered("not covered: a hierarchy whose certificate does not list which rows add up")
+def _paths(outputs: int, sums: list[tuple[int, list[int]]]) -> list[list[int]]:
+    """Every row and all above it."""
     parents: dict[int, int] = {}
-    for parent, children in _sums(table):
+    for parent, children in sums:
         for child in children:
             if child in parents or child <= parent:
-                raise NotCovered("not covered: rows that are part of several sums")
+                raise NotCovered("rows that are part of several sums")
             parents[child] = parent
-    return parents
+    paths: list[list[int]] = []
+    for row in range(outputs):  # what is above a row stands before it
+        paths.append([row, *(paths[parents[row]] if row in parents else ())])
+    return paths
 
 
-def _upwards(row: int, parents: dict[int, int]) -> list[int]:
-    """A row and all above it."""
-    path = [row]
-    while path[-1] in parents:
-        path.append(parents[path[-1]])
-    return path
-
-
-def _leaves(table: TableCertificate, parents: dict[int, int]) -> list[int]:
-    above = set(parents.values())
-    return [row for row in range(table.outputs) if row not in above]
-
-
-def _scales(table: TableCertificate, law: str, parents: dict[int, int]) -> list[Fraction]:
+def _scales(table: TableCertificate, law: str, paths: list[list[int]]) -> list[Fraction]:
     """The exact parameter of every row's noise, by its depth, which is its level's place."""
-    levels = table.measured
-    depths = [len(_upwards(row, parents)) - 1 for row in range(table.outputs)]
+    levels, depths = table.measured, [len(path) - 1 for path in paths]
     if len(set(depths)) != len(levels) or any(depths.count(k) != level.figures for k, level in enumerate(levels)):
-        raise NotCovered("not covered: levels that are not those of the rows that add up")
+        raise NotCovered("levels that are not those of the rows that add up")
     scales: list[Fraction] = []
     for level in levels:
         noise = level.noise[0]
         if len(level.noise) != 1 or noise.law != law or not noise.whole or noise.parameter is None:
-            raise NotCovered(f"not covered: the noise of {level.level}: {level.in_words}")
+            raise NotCovered(f"the noise of {level.level}: {level.in_words}")
         scales.append(Fraction(noise.parameter))
     return [scales[depth] for depth in depths]

@@ -12,30 +12,26 @@ from holdfast.proving.claims import Claim, Line, claim
 from holdfast.proving.kernel import assumed, checked
 from holdfast.release.certificate.certificate import read_certificate
 
-#: Words for what the kernel computes and for what then holds, by law and by what a statement covers.
-SIZES = {"laplace": "Z.abs", "gaussian": "(fun z => z * z)%Z"}
-WEIGHTS = {"laplace": "@laplace _", "gaussian": "gaussian_weight (@form _)"}
 SCRIPT = """\
 (* {title} *)
 From Holdfast Require Import Certificates.
 
-(* {figures} figures; the rate of each is its number over {denominator} ({meaning}). *)
+(* {figures} figures; the rate of each (1/λ, or 1/2σ² of Gaussian noise) is its number over {denominator}. *)
 Definition rates := [{rates}]%Z.
 (* What one record adds: places and entries. *)
 Definition columns := map (line {figures}) [{columns}]%Z.
 (* Sums that the noise is drawn given, and those that the rule may read. *)
 Definition rows := map (line {figures}) [{rows}]%Z.
 Definition read := map (line {figures}) [{read}]%Z.
-Definition changes := {changes}.
-Definition claimed := {check}.
+Definition claimed := checked {denominator} rates columns rows read {claim} {number}.
 Definition found := Eval vm_compute in claimed.
 Print found.
 
-Theorem certified {{B}} (rule : vec (ones {known}) -> vec (real_rates {denominator} rates) -> B) :
-  {relation}
-    (IZR (Zpos {above}) / IZR (Zpos {below})) ({made} ({weight}) rule).
-Proof. apply ({theorem} (changes := changes)); [apply {changed} | vm_compute; reflexivity]. Qed.
-Print Assumptions certified.
+Theorem certificate {{B}} (rule : vec (ones read) -> vec (real_rates {denominator} rates) -> B) :
+  holds {law} (neighbours {denominator} rates columns rows read {neighbours})
+    (IZR (Zpos {above}) / IZR (Zpos {below})) (released columns rows {law} rule).
+Proof. apply certified. vm_compute. reflexivity. Qed.
+Print Assumptions certificate.
 """
 
 
@@ -58,61 +54,40 @@ def prove(folder: Path) -> Proof:
     claimed = claim(certificate)
     text = written(claimed, f"holdfast: the certificate of release {certificate.release}")
     accepted, printed = checked(text)
+    number = f"{'ε' if claimed.law == 'laplace' else 'ρ'} = {float(claimed.bound)!r}"
+    records = "one record" if claimed.records == 1 else f"up to {claimed.records} records"
+    shared = ", for data that share the exact figures" if claimed.sharing else ""
+    words = f"{number} for {records} {'replaced' if claimed.replaced else 'added or removed'}{shared}"
     if "found = false" in printed:
         if claimed.sharing and claimed.records > 1:  # records that change together may cost less than each alone
-            return Proof(
-                False, f"not proved: {_words(claimed)} is below {claimed.records} times what one record costs", text
-            )
-        return Proof(False, f"refuted: {_words(claimed)} is below what a change costs", text)
+            return Proof(False, f"not proved: {words} is below {claimed.records} times what one record costs", text)
+        return Proof(False, f"refuted: {words} is below what a change costs", text)
     if not accepted or "found = true" not in printed:
         raise Refused(f"Coq does not accept the certificate's file: {printed.strip().splitlines()[-1]}")
     if others := assumed(printed):
         raise Refused(f"the theorems assume more than the real numbers: {', '.join(sorted(others))}")
-    return Proof(True, f"proved by the kernel: {_words(claimed)}", text)
-
-
-def _words(claimed: Claim) -> str:
-    number = f"{'ε' if claimed.law == 'laplace' else 'ρ'} = {float(claimed.bound)!r}"
-    records = "one record" if claimed.records == 1 else f"up to {claimed.records} records"
-    shared = ", for data that share the exact figures" if claimed.sharing else ""
-    return f"{number} for {records} {'replaced' if claimed.replaced else 'added or removed'}{shared}"
+    return Proof(True, f"proved by the kernel: {words}", text)
 
 
 def written(claimed: Claim, title: str) -> str:
     """The claim in Coq's words."""
-    laplace, figures = claimed.law == "laplace", len(claimed.rates)
-    data = f"{claimed.denominator} rates"
-    size, near = SIZES[claimed.law], "replace_one columns" if claimed.replaced else "add_remove columns"
+    law = {"laplace": "laplacian", "gaussian": "gaussian"}[claimed.law]
+    neighbours = f"{str(claimed.replaced).lower()} {str(not claimed.sharing).lower()} {claimed.records}"
     above, below = claimed.bound.numerator, claimed.bound.denominator
-    if claimed.sharing and claimed.records > 1:
-        theorem, check = "laplace_several", f"checked_several {data} changes {size} {claimed.records} {above} {below}"
-        relation = f"pure (together {data} columns rows ({near}) read {claimed.records})"
-    elif claimed.sharing:
-        theorem, check = f"{claimed.law}_sharing", f"checked_sharing {data} rows {size} {above} {below} changes"
-        relation = f"{'pure' if laplace else 'zcdp'} (sharing {data} columns rows ({near}) read)"
-    else:
-        theorem = f"{claimed.law}_certified"
-        check = f"checked {data} rows {size} {claimed.records} {above} {below} changes"
-        relation = f"pure (within ({near}) {claimed.records})" if laplace else f"zcdp ({near})"
     return SCRIPT.format(
         title=title,
-        figures=figures,
+        figures=len(claimed.rates),
         denominator=claimed.denominator,
-        meaning="1/λ" if laplace else "1/2σ²",
         rates="; ".join(map(str, claimed.rates)),
         columns=_lines(claimed.columns),
         rows=_lines(claimed.rows),
         read=_lines(claimed.read),
-        known="read" if claimed.sharing else "rows",
-        made="reading columns rows" if claimed.sharing else "released columns",
-        changes="differences columns" if claimed.replaced else "columns",
-        check=check,
-        relation=relation,
+        claim=f"{neighbours} {law}",
+        number=f"{above} {below}",
+        neighbours=neighbours,
+        law=law,
         above=above,
         below=below,
-        weight=WEIGHTS[claimed.law],
-        theorem=theorem,
-        changed="replace_one_changed" if claimed.replaced else "add_remove_change",
     )
 
 
