@@ -19,26 +19,19 @@ NEEDED = "Certificates.v"
 AXIOMS = {"sig_not_dec", "sig_forall_dec", "functional_extensionality_dep", "classic"}
 
 
-def theorems() -> Path:
-    """The folder of the theorems: in the package, or beside its source."""
-    here = Path(__file__).resolve()
-    places = [here.parent / "proofs", here.parents[3] / "proofs"]
-    folder = next((place for place in places if (place / NEEDED).is_file()), None)
-    if folder is None:
-        raise Refused("prove finds no theorems: this installation of holdfast lacks the folder proofs")
-    return folder
-
-
 def compiled() -> Path:
-    """A folder with the theorems, compiled by this Coq; made where it is not there yet."""
+    """A folder with the theorems, in the package or beside its source, compiled by this Coq once."""
     if shutil.which("coqc") is None or shutil.which("coqdep") is None:
         raise Refused(MISSING)
-    files = sorted(theorems().glob("*.v"))
-    version = _run("coqc", "--version", folder=theorems()).stdout
-    digest = hashlib.sha256("\0".join([version, *(file.read_text(encoding="utf-8") for file in files)]).encode())
-    place = users_folder()
+    here = Path(__file__).resolve()
+    folder = next((each for each in (here.parent, here.parents[3]) if (each / "proofs" / NEEDED).is_file()), None)
+    if folder is None:
+        raise Refused("prove finds no theorems: this installation of holdfast lacks the folder proofs")
+    files, place = sorted((folder / "proofs").glob("*.v")), users_folder()
     if place is None:
         raise Refused("prove needs a folder that nobody else can write, for compiled theorems: set XDG_CACHE_HOME")
+    version = _run("coqc", "--version", folder=folder).stdout
+    digest = hashlib.sha256("\0".join([version, *(file.read_text(encoding="utf-8") for file in files)]).encode())
     kept = place / f"proofs-{digest.hexdigest()[:16]}"
     if kept.is_dir():
         return kept
@@ -46,9 +39,8 @@ def compiled() -> Path:
     try:
         for file in files:
             shutil.copy(file, made)
-        order = _run(
-            "coqdep", "-R", ".", "Holdfast", "-sort", *(file.name for file in files), folder=made
-        ).stdout.split()
+        names = [file.name for file in files]
+        order = _run("coqdep", "-R", ".", "Holdfast", "-sort", *names, folder=made).stdout.split()
         for name in order[: [Path(file).name for file in order].index(NEEDED) + 1]:
             done = _run("coqc", "-q", "-R", ".", "Holdfast", name, folder=made)
             if done.returncode:

@@ -66,8 +66,7 @@ def commit(
         if job.spec.engine != "local":
             raise Refused("a witnessed draw is made in this process, where it can be made again: write engine: local")
         path = opening_of(run.folder)
-        known = _committed(run, path)
-        if known is not None:
+        if (known := _committed(run, path)) is not None:
             return known
         past = run.ledger.past(job.dataset, job.unit)
         for words in unfinished(past):
@@ -126,9 +125,8 @@ def draw_committed(
             raise Refused(f"the ledger has no commitment to {path}: it was changed, or the charge was never made")
         with saying(run.ledger, opening.release):
             run = _continued(run, opening, entry, nonce)
-            past = run.ledger.past(job.dataset, job.unit)
+            past, answers = run.ledger.past(job.dataset, job.unit), opening.truths
             with run.workplace(step, charged=True) as place:
-                answers = opening.truths
                 step(LOOKING)
                 disclosed = looked_at(run.job, past, answers, aside)
                 run.ledger.give_nonce(nonce, run.identity, run.when)

@@ -14,7 +14,6 @@ import platform
 import re
 import secrets
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Base64Bytes, Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array
@@ -36,8 +35,8 @@ from holdfast.release.run import Run
 from holdfast.release.spec.origin import Origin
 from holdfast.release.spec.places import Places
 from holdfast.release.spec.spec import checked
-from holdfast.release.standalone_verifier.reading import json_of
-from holdfast.release.storage.files import LARGEST, read_plain
+from holdfast.release.standalone_verifier.reading import hash_of, json_of
+from holdfast.release.storage.files import read_plain
 from holdfast.release.table.public import ENDS
 from holdfast.system import BYTES
 
@@ -46,40 +45,32 @@ SCHEMA: Final = "holdfast-opening-1"
 SUFFIX, SECRET = ".opening", 32
 
 
-class Answer(Model):
-    """The true answers of a table, in the order of its rows: numbers of eight bytes, packed."""
-
-    kind: Literal["<i8", "<f8"]
-    packed: str
-
-
 class Opening(Model):
-    """What was fixed: the release, its spec and public files, how records become rows, the true answers, a secret."""
+    """What was fixed: the release, its spec and public files, how records become rows, the true answers, a secret.
+
+    Answers stand table by table, in the order of its rows.
+    """
 
     form: Literal["holdfast-opening-1"] = Field(default=SCHEMA, alias="schema")
     release: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     spec: dict[str, Any]
-    files: dict[str, str]
+    files: dict[str, Base64Bytes]
     assumes: list[str]
     told: list[str]
-    answers: list[Answer]
+    answers: list[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]] | list[float]]
     secret: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
     @classmethod
     def of(cls, run: Run, answers: list[Array]) -> Opening:
         """The opening of an attempt, with a fresh secret."""
         spec, origin = run.job.spec, run.job.origin
-        packed = [
-            Answer(kind="<f8" if each.dtype.kind == "f" else "<i8", packed=_packed(_plain(each).tobytes()))
-            for each in answers
-        ]
         made = cls(
             release=run.identity,
             spec=json.loads(json.dumps(spec.plain_values, default=str)),
-            files={name: _packed(read_plain(spec.resolve(name).resolve())) for name in run.job.public_files},
+            files={name: base64.b64encode(read_plain(spec.resolve(name).resolve())) for name in run.job.public_files},
             assumes=list(origin.assumes),
             told=list(origin.told),
-            answers=packed,
+            answers=[each.tolist() for each in answers],
             secret=secrets.token_bytes(SECRET).hex(),
         )
         if made.public_files != run.job.public_files:
@@ -94,7 +85,7 @@ class Opening(Model):
 
     @property
     def public_files(self) -> dict[str, str]:
-        return {name: hashlib.sha256(_unpacked(text)).hexdigest() for name, text in self.files.items()}
+        return {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @property
     def origin(self) -> Origin:
@@ -102,7 +93,7 @@ class Opening(Model):
 
     @property
     def truths(self) -> list[Array]:
-        return [np.frombuffer(_unpacked(each.packed), dtype=each.kind) for each in self.answers]
+        return [np.array(each) for each in self.answers]
 
     def stream(self, commitment: str, nonce: str, table: Table) -> Stream:
         """The words of the draw of a table: nobody can know them before the nonce, or choose them with it."""
@@ -113,10 +104,9 @@ class Opening(Model):
         """Build the job again, from what is in the opening alone."""
         with tempfile.TemporaryDirectory() as folder:
             files = {}
-            for number, (name, text) in enumerate(self.files.items()):
-                end = next((end for end in ENDS if name.endswith(end)), "")
-                files[name] = Path(folder, f"{number}{end}")
-                files[name].write_bytes(_unpacked(text))
+            for number, (name, content) in enumerate(self.files.items()):
+                files[name] = Path(folder, f"{number}{next((end for end in ENDS if name.endswith(end)), '')}")
+                files[name].write_bytes(content)
             spec = checked(self.spec, Unpacked(Path(folder, "spec.yaml"), {}, files))
             yield Job.from_spec(spec).reading(self.origin)
 
@@ -149,11 +139,9 @@ def read_opening(path: Path) -> tuple[Opening, str]:
     if isinstance(form, str) and form != SCHEMA and re.fullmatch(r"holdfast-opening-[0-9]+", form):
         raise Refused(f"{str(path)!r} was written by a newer holdfast (its form is {form}): update holdfast")
     try:
-        opening = Opening.model_validate_json(content)
-        _ = opening.truths, opening.public_files
-    except (ValidationError, ValueError, zlib.error):
+        return Opening.model_validate_json(content), hash_of(content)
+    except ValidationError:
         raise Refused(f"{str(path)!r} is no opening of a release: it is damaged, or another file") from None
-    return opening, f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def write_opening(opening: Opening, place: Path, path: Path) -> str:
@@ -165,31 +153,14 @@ def write_opening(opening: Opening, place: Path, path: Path) -> str:
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return hash_of(content)
 
 
 @cache
 def code_hash() -> str:
     """The hash of whatever decides which table a draw is: the files of holdfast, its packages, and the processor."""
-    digest = hashlib.sha256()
     folder = Path(str(resources.files("holdfast")))
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(
-            f"{path.relative_to(folder).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode()
-        )
+    files = {path.relative_to(folder).as_posix(): hash_of(path.read_bytes()) for path in sorted(folder.rglob("*.py"))}
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
-    around = [Software().model_dump(), platform.machine(), simd]
-    digest.update(json.dumps(around, sort_keys=True).encode())
-    return f"sha256:{digest.hexdigest()}"
-
-
-def _plain(values: Array) -> Array:
-    return np.ascontiguousarray(values, dtype="<f8" if values.dtype.kind == "f" else "<i8")
-
-
-def _packed(content: bytes) -> str:
-    return base64.b64encode(zlib.compress(content, 1)).decode()
-
-
-def _unpacked(text: str) -> bytes:
-    return zlib.decompressobj().decompress(base64.b64decode(text, validate=True), LARGEST)
+    around = [files, Software().model_dump(), platform.machine(), simd]
+    return hash_of(json.dumps(around, sort_keys=True).encode())
