@@ -37,7 +37,7 @@ def campaign(name: str, count: int | None, seed: int) -> bool:
             if name == "load":
                 print(f"  {what}", flush=True)
     print(f"{name}: {sum(cases.values())} cases, {len(wrong)} wrong, {time.monotonic() - begin:.0f} s", flush=True)
-    if name in ("power", "kills", "races", "tampered", "draws", "proofs"):
+    if name in ("power", "kills", "races", "tampered", "laws", "statements", "draws", "proofs"):
         print(f"  {', '.join(f'{what}: {number}' for what, number in sorted(cases.items()))}")
     for found in wrong[:SHOWN]:
         print(f"  {found}")
@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
     count = int(words[1]) if len(words) > 1 else None
     if words:
         return 0 if campaign(words[0], count, int(words[2]) if len(words) > 2 else 0) else 1
-    first = ("calls", "specs", "sources", "tampered", "flips", "races", "draws", "proofs")
+    first = ("calls", "specs", "sources", "tampered", "flips", "races", "laws", "statements", "draws", "proofs")
     names = (*first, "power", "load", "page", "kills")
     ends = [subprocess.run([sys.executable, __file__, name], check=False).returncode for name in names]
     return max(ends)

@@ -12,7 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+from scipy import stats
+
 import calling
+import enumerated
 import example_jobs
 import holdfast as hf
 import killing
@@ -360,6 +363,26 @@ def page(folder, count, seed):
     yield from scrambled_requests(client, site, count, seed)
 
 
+def laws(folder, count, seed):
+    """Draws of random mechanisms against every output listed: none off its law, and nearly all wrong scales seen."""
+    del folder
+    p_values, seen = [], 0
+    for what, p, of_wrong, wrong in enumerated.laws(count, seed):
+        p_values.append(p)
+        seen += of_wrong < enumerated.ALARM / count
+        yield what, wrong
+    even = stats.kstest(p_values, "uniform").pvalue
+    words = f"least p {min(p_values):.2g}, even p {even:.2g}, {enumerated.WRONG} of the scale seen {seen} times"
+    yield words, None if even > enumerated.ALARM and seen > count / 2 else words
+
+
+def statements(folder, count, seed):
+    """Statements of random orders, mixtures and noise made for exact figures against the largest loss, listed."""
+    del folder
+    for what, _, wrong in enumerated.statements(count, seed):
+        yield what, wrong
+
+
 CAMPAIGNS = {
     "calls": (calls, 100_000),
     "specs": (specs, 100_000),
@@ -367,6 +390,8 @@ CAMPAIGNS = {
     "tampered": (tampered, 5_000),
     "flips": (flips, 1_500),
     "races": (races, 1_000),
+    "laws": (laws, 200),
+    "statements": (statements, 600),
     "draws": (witnessing.attempts, 1_000),
     "proofs": (proofs_of_certificates.proofs, 100),
     "power": (power, 10_000),

@@ -73,7 +73,8 @@ print.holdfast_release <- function(x, ...) {
     if (!is.na(promise$epsilon) && promise$delta > 0) paste0("delta = ", promise$delta),
     if (!is.na(promise$rho)) paste0("rho = ", promise$rho), if (!is.na(promise$mu)) paste0("mu = ", promise$mu)
   )
-  cat("Promise: ", paste(said, collapse = ", "), ", for ", promise$neighbours, " of ", promise$records, " record(s), ",
+  cat("Promise: ", paste(said, collapse = ", "), ", for ", promise$neighbours, " of ", promise$records,
+      if (promise$records > 1) " records, " else " record, ",
       "scope ", promise$scope, ", ", promise$status, "\n", sep = "")
   for (words in holdfast_unprotected(x)) cat("Not protected:", words, "\n")
   for (name in names(x$tables)) cat("Table ", name, ": ", nrow(x$tables[[name]]), " figures\n", sep = "")

@@ -144,14 +144,14 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         return replace(guarantee, neighbours=relation)
     if guarantee.scope == "invariant-sharing":
         raise Refused(
-            f"a statement beside exact figures about {guarantee.records} record(s) says nothing about {number}: when "
-            "more records change one after the other, exact figures may change on the way. Make the mechanism for "
+            f"a statement beside exact figures says nothing about {number} records where it names {guarantee.records}: "
+            "when more records change one after the other, exact figures may change on the way. Make the mechanism for "
             f"neighbours that differ in {number} records"
         )
     if THESE_RECORDS_ONLY in guarantee.caveats:
         raise Refused(
-            f"a statement about {guarantee.records} record(s) says nothing about {number} where not all data are "
-            f"possible: make the mechanism for neighbours that differ in {number} records"
+            f"where not all data are possible, a statement says nothing about {number} records where it names "
+            f"{guarantee.records}: make the mechanism for neighbours that differ in {number} records"
         )
     steps = -(-number // guarantee.records)
     values: dict[str, Any] = dict.fromkeys(("epsilon", "rho", "mu")) | {
