@@ -40,7 +40,7 @@ BUDGET = {
     "exchange": 480,
     "given": 5_950,
     "mechanism": 3_400,
-    "mending": 3_350,
+    "mending": 3_400,
     "noise": 2_850,
     "onto": 4_800,
     "page": 1_250,

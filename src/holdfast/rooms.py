@@ -22,7 +22,6 @@ class Later:
 linalg: Any = Later("scipy.linalg")
 sparse_linalg: Any = Later("scipy.sparse.linalg")
 csgraph: Any = Later("scipy.sparse.csgraph")
-optimize: Any = Later("scipy.optimize")
 special: Any = Later("scipy.special")
 
 

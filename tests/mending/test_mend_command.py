@@ -39,3 +39,31 @@ def test_hierarchies_come_from_files_by_column(tmp_path) -> None:
         assert ended.exit_code == 0, ended.output
         assert "carries no privacy statement" in ended.output
         assert (folder / "datapackage.json").exists()
+
+
+def test_rules_and_weights_come_from_files(tmp_path) -> None:
+    """An advertising reach report: nothing reaches more than its own impressions, all together less than the sum."""
+    (tmp_path / "t.csv").write_text(
+        "medium,what,value,w\nTV,reach,60,1\nTV,views,55,4\nweb,reach,40,1\nweb,views,90,4\nall,reach,120,1\nall,views,140,9\n"
+    )
+    (tmp_path / "rules.csv").write_text(
+        "rule,medium,what,factor,relation,value\nreach at most views,TV,views,,>=,\nreach at most views,TV,reach,-1,,\n"
+        "views add up,all,views,1,=,0\nviews add up,TV,views,-1,,\nviews add up,web,views,-1,,\n"
+        "overlap,all,reach,2,<=,201\n"
+    )
+    wanted = ["mend", str(tmp_path / "t.csv"), "--rules", str(tmp_path / "rules.csv"), "--errors", "weights=w"]
+    ended = CliRunner().invoke(app, [*wanted, "--hold", "nonnegative", "--value", "value", "--json"])
+    assert ended.exit_code == 0, ended.output
+    found = json.loads(ended.stdout)
+    assert found["nearest"]
+    assert [each["broken"] for each in found["rules"]] == [1, 2, 0]
+    rows = [line.split(",") for line in (tmp_path / "t-mended" / "table.csv").read_text().splitlines()[1:]]
+    value = {(row[0], row[1]): int(row[2]) for row in rows}
+    assert value["all", "views"] == value["TV", "views"] + value["web", "views"]
+    assert value["TV", "reach"] <= value["TV", "views"]
+    assert value["all", "reach"] == 100
+    for wrong in ("nobody,reach,1,<=,50", "all,,1,<=,50", "all,reach,1/2,=,9", "all,reach,1,<,50"):
+        (tmp_path / "rules.csv").write_text(f"rule,medium,what,factor,relation,value\noverlap,{wrong}\n")
+        ended = CliRunner().invoke(app, [*wanted, "-o", str(tmp_path / "again")])
+        assert ended.exit_code == 3
+        assert "\n" not in ended.output.strip()

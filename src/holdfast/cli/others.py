@@ -40,12 +40,16 @@ def mend(
     exact: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LABEL", help="Figures that are known: left as they are.")
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="More rules, a row for each term: rule, labels, factor, relation, value."),
+    ] = None,
     errors: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN|LAW=SIZE",
-            help="A column of standard errors, or rounding=5, random_rounding=3, uniform=2, cell_key=FILE, "
-            "gaussian=10, laplace=4.",
+            help="A column of standard errors, weights=COLUMN, or rounding=5, random_rounding=3, uniform=2, "
+            "cell_key=FILE, gaussian=10, laplace=4.",
         ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="The column of figures.")] = None,
@@ -63,6 +67,7 @@ def mend(
 
     wanted: list[Any] = [word.strip() for word in hold.split(",") if word.strip()]
     wanted += [{"exact": dict([_pair("--exact", entry)])} for entry in exact or ()]
+    wanted += [{"rules": rules}] if rules else []
     folder = output or table.with_name(f"{table.stem}-mended")
     if os.path.exists(folder):  # before any work is done for it
         raise Refused(f"{str(folder)!r} exists already: name another folder for the mended table")

@@ -21,7 +21,7 @@ from holdfast.mending.published import columns_of
 if TYPE_CHECKING:
     from holdfast.noise import Independent
 
-LAWS = ("uniform", "cell_key", "rounding", "random_rounding", "gaussian", "laplace")
+LAWS = ("uniform", "cell_key", "rounding", "random_rounding", "gaussian", "laplace", "weights")
 #: Probabilities of a published distribution add up to 1 within this much: they are printed with few digits.
 PRINTED = 1e-4
 
@@ -55,7 +55,7 @@ def column_of(errors: Any) -> str | None:
         return errors
     if isinstance(errors, Mapping) and len(errors) == 1:
         ((name, size),) = errors.items()
-        if name in ("gaussian", "laplace") and isinstance(size, str):
+        if name in ("gaussian", "laplace", "weights") and isinstance(size, str):
             return size
     return None
 
@@ -71,6 +71,11 @@ def stated(errors: Any, figures: Floats, beside: Mapping[str, Floats], *, nonneg
             raise Refused(f"errors must state one law, such as {{'rounding': 5}}, found {len(errors)}")
         ((name, size),) = errors.items()
         one_of("the law that errors state", name, LAWS)
+        if name == "weights":
+            weights = _sizes(size, beside, n, measured)
+            if (weights == 0).any():
+                raise Refused(f"weights must be above 0, but the one of row {int(np.argmin(weights)) + 1} is 0")
+            return Stated("weights are stated", 1 / weights)
         if step != 1:
             raise Refused("a law of noise is about whole counts, but the figures have fractions: state standard errors")
         if name == "cell_key":

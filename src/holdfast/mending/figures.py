@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import Refused, one_of, rational
+from holdfast.arguments import Refused, one_of, rational, whole, written_rational
 from holdfast.arrays import Bools, Ints
-from holdfast.constraints import Constraint, consistent, equals, fixed, nonnegative
+from holdfast.constraints import Constraint, at_least, consistent, equals, fixed, nonnegative
 from holdfast.constraints.constraint import build
 from holdfast.constraints.possible.contradiction import smallest_conflict
 from holdfast.domains import Hierarchy
 from holdfast.mending.classifications import Classification, Column
+from holdfast.mending.published import columns_of, labels_of
 from holdfast.mending.rules import in_steps
 
 #: Figures in all, missing ones included, that are held in memory.
@@ -248,12 +249,48 @@ def read_hold(hold: Any, figures: Figures) -> Held:
             for place, value in _exact(entry["exact"], figures):
                 if exact.setdefault(place, value) != value:
                     raise Refused(f"hold gives two exact values for {figures.name(place)!r}")
+        elif isinstance(entry, Mapping) and set(entry) == {"rules"}:
+            others += _rules(entry["rules"], figures)
         else:
             raise Refused(
-                "hold must list 'consistent', 'nonnegative', {'exact': …} or constraints, "
+                "hold must list 'consistent', 'nonnegative', {'exact': …}, {'rules': …} or constraints, "
                 f"found {type(entry).__name__}"
             )
     return Held("consistent" in words, "nonnegative" in words, exact, tuple(others))
+
+
+#: Relations of rules, and the sign that makes at_least of them.
+RELATIONS = {"=": 0, ">=": 1, "<=": -1}
+
+
+def _rules(said: Any, figures: Figures) -> list[Constraint]:
+    """Rules from a file or frame with a row for each term: rule, labels of its figure, factor; relation and value.
+
+    A factor is 1 where none is written; the first row of a rule says its relation ("=") and its value (0).
+    """
+    columns = {name: labels_of(found) for name, found in columns_of(said).items()}
+    named = [name for name in figures.names if name in columns]
+    if "rule" not in columns or not named:
+        raise Refused("rules must have a column 'rule' and columns of labels, as the table has them")
+
+    def written(name: str, row: int, default: str) -> str:
+        return (columns[name][row] if name in columns else "") or default
+
+    rule, terms = Column.of(columns["rule"]), []
+    for row in range(rule.codes.size):
+        entry = {name: columns[name][row] for name in named if columns[name][row]}
+        places = _exact(entry, figures)
+        if len(places) != 1:
+            raise Refused(f"a rule means {len(places)} figures with {entry!r}: name one by all its labels")
+        terms.append((whole("a factor", written_rational("a factor", written("factor", row, "1"))), places[0][0]))
+    factors, at = np.array(terms, dtype=np.int64).T
+    first = np.unique(rule.codes, return_index=True)[1].tolist()
+    signs = np.array([RELATIONS[one_of("a relation", written("relation", row, "="), RELATIONS)] for row in first])
+    b = np.array([written_rational("a value", written("value", row, "0")) for row in first], dtype=object)
+    A = sparse.csr_array((factors, (rule.codes, at)), shape=(signs.size, figures.n))
+    made = [equals(A[signs == 0], b[signs == 0])] if (signs == 0).any() else []
+    more = sparse.csr_array(A.multiply(signs[:, None]))[signs != 0]
+    return [*made, at_least(more, (signs * b)[signs != 0])] if (signs != 0).any() else made
 
 
 def _exact(said: Any, figures: Figures) -> list[tuple[int, Fraction | None]]:
