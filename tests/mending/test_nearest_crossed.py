@@ -10,6 +10,7 @@ from scipy import optimize, sparse
 
 import holdfast as hf
 from holdfast.mending import search
+from scripts import program
 
 HOLD = ["consistent", "nonnegative"]
 
@@ -100,3 +101,13 @@ def test_any_rows_give_the_nearest_of_all_tables(norm: str, seed: int) -> None:
     assert mended.evidence.nearest
     assert (np.abs(mended.values - published) ** (1 if norm == "l1" else 2)).sum() == best
     assert any((mended.values == table).all() for table in allowed)
+
+
+def test_where_figures_that_are_whole_leave_no_table_the_search_goes_on_from_the_best_real_one() -> None:
+    """What a program leaves where it has no solution is none: zeros add up, and are far from everything."""
+    study = program("benchmarks/mend.py")
+    columns, truth, _ = study.census(5, 8, 6, 0)
+    rounded = 5 * np.rint(truth / 5).astype(np.int64)
+    mended = hf.mend({**columns, "value": rounded}, HOLD, {"rounding": 5})
+    assert mended.evidence.nearest
+    assert ((mended.values - truth) ** 2).sum() < 0.6 * ((rounded - truth) ** 2).sum()

@@ -15,6 +15,7 @@ from typing import Any
 
 import clarabel
 import numpy as np
+from highspy import HighsModelStatus
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
@@ -30,6 +31,9 @@ WINDOW, MOST_WINDOWS = 3, 4
 MOST_BOUNDED, MOST_BRANCHED, PATIENCE, MOST_DIVED = 30_000, 6_000, 200_000, 50
 #: A share of the objective below which a gap is a matter of doubles.
 DOUBLES = 1e-7
+#: How HiGHS says that its values are a solution, and that they are none although they seem to be.
+FEASIBLE = 2
+NOTHING = (HighsModelStatus.kUnbounded, HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible)
 NOWHERE = "no whole figures near the best real ones satisfy what must hold: pass a smaller step"
 
 
@@ -212,9 +216,8 @@ def _in_lines(target: Target, centre: Floats, nodes: int, step: float = 0.0) -> 
         options |= {"mip_max_nodes": nodes, "mip_rel_gap": DOUBLES / 10, "mip_abs_gap": 0.999 * step / scale}
     whole = np.arange(costs.size) < n if nodes else False
     solver = linear_program(matrix, costs, ends, side, whole=whole, **options)
-    values = solved(solver)
-    if values is None:
-        return None, -math.inf
-    info = solver.getInfo()
+    values, info = solved(solver), solver.getInfo()
+    if values is None or info.primal_solution_status != FEASIBLE or solver.getModelStatus() in NOTHING:
+        return None, -math.inf  # what stands where a solution would
     least = float(info.mip_dual_bound if nodes else info.objective_function_value) * scale
     return values[:n], target.distance(centre) + least - DOUBLES / 10 * abs(least)
