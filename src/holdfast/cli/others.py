@@ -37,13 +37,8 @@ def mend(
         ),
     ] = None,
     hold: Annotated[str, typer.Option(help="What must hold: consistent, nonnegative.")] = "consistent,nonnegative",
-    exact: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=LABEL", help="Figures that are known: left as they are.")
-    ] = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="More rules, a row for each term: rule, labels, factor, relation, value."),
-    ] = None,
+    exact: Annotated[list[str] | None, typer.Option(metavar="COLUMN=LABEL", help="Figures that are known.")] = None,
+    rules: Annotated[Path | None, typer.Option(help="Rows: rule, labels, factor, relation, value.")] = None,
     errors: Annotated[
         str | None,
         typer.Option(
