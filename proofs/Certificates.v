@@ -6,7 +6,9 @@
     Proved: if the kernel finds ([checked]) that every change keeps all these sums and has Σ n_i |d_i| (Gaussian: Σ n_i d_i²) at
     most what is claimed for one of k records (k² for Gaussian noise), then the table, drawn given the rows and moved by any
     rule that may read the sums, is private for up to k records ([certified]). Where [all] is false it is so for neighbours that
-    share the sums: a single change that does not keep them is left out, and k records may keep them together. *)
+    share the sums: a single change that does not keep them is left out, and k records may keep them together.
+    For tables of any size, by their structure: if a record counts in at most one figure of every level or margin, the kernel
+    adds up the rates of the levels alone ([affordable]), and the same holds for any sums that every record keeps ([structured]). *)
 
 From Holdfast Require Export Gaussian.
 Set Implicit Arguments.
@@ -140,72 +142,64 @@ Proof.
     assert (0 <= r * ((m * IZR d - IZR e) * (m * IZR d - IZR e))) by (apply Rmult_le_pos; [lra | apply Rle_0_sqr]). lra.
 Qed.
 
-(** ** Tables of records; a record is the number of its column *)
+Local Open Scope bool_scope.
+Local Open Scope R_scope.
+
+(** ** Tables of records, each of an allowed kind *)
 Section Table.
-Variables (D : positive) (ns : list Z) (columns : list (list Z)).
+Variables (D : positive) (ns : list Z) (K : Type) (column : K -> list Z) (allowed : K -> Prop).
 Let rs := real_rates D ns.
-Definition column j := nth j columns [].
-Definition answer (x : list nat) : vec rs := fold_right (fun j v => add (vector rs (column j)) v) zero x.
+Definition answer (x : list K) : vec rs := fold_right (fun j v => add (vector rs (column j)) v) zero x.
 
-Definition add_remove (x x' : list nat) := exists a b j, (j < length columns)%nat /\
+Definition add_remove (x x' : list K) := exists a b j, allowed j /\
   ((x = a ++ j :: b /\ x' = a ++ b) \/ (x = a ++ b /\ x' = a ++ j :: b)).
-Definition replace_one (x x' : list nat) := exists a b j k, (j < length columns)%nat /\ (k < length columns)%nat /\
-  x = a ++ j :: b /\ x' = a ++ k :: b.
-
-Definition differences := flat_map (fun a => map (minus a) columns) columns.
-
-Lemma answer_app a b : answer (a ++ b) = add (answer a) (answer b).
-Proof.
-  induction a as [| j a IH]; simpl; [now rewrite add_comm, add_zero |]. now rewrite IH, add_assoc.
-Qed.
+Definition replace_one (x x' : list K) := exists a b j k, allowed j /\ allowed k /\ x = a ++ j :: b /\ x' = a ++ k :: b.
+Definition near (replaced : bool) := if replaced then replace_one else add_remove.
+(** What one record changes. *)
+Definition change (replaced : bool) c := exists j, allowed j /\
+  if replaced then exists k, allowed k /\ c = minus (column j) (column k) else c = column j.
 
 Lemma answer_cons a j b : answer (a ++ j :: b) = add (vector rs (column j)) (answer (a ++ b)).
 Proof.
-  rewrite !answer_app. simpl. rewrite !add_assoc. f_equal. apply add_comm.
+  induction a as [| i a IH]; [reflexivity |]. simpl. rewrite IH, !add_assoc. f_equal. apply add_comm.
 Qed.
 
-Definition near (replaced : bool) := if replaced then replace_one else add_remove.
-Definition changes (replaced : bool) := if replaced then differences else columns.
-
-Lemma changed replaced x x' : near replaced x x' -> exists c, In c (changes replaced) /\
+Lemma changed replaced x x' : near replaced x x' -> exists c, change replaced c /\
   (sub (answer x) (answer x') = vector rs c \/ sub (answer x) (answer x') = opp (vector rs c)).
 Proof.
   destruct replaced.
-  - intros (a & b & j & k & Lj & Lk & -> & ->). exists (minus (column j) (column k)). split; [| left].
-    + apply in_flat_map. exists (column j). split; [now apply nth_In |]. apply in_map. now apply nth_In.
-    + rewrite !answer_cons, vector_minus. apply add_cancel with (add (vector rs (column k)) (answer (a ++ b))).
-      rewrite sub_add, add_assoc, sub_add. reflexivity.
-  - intros (a & b & j & L & H). exists (column j). split; [now apply nth_In |].
+  - intros (a & b & j & k & Lj & Lk & -> & ->). exists (minus (column j) (column k)). split; [exists j; eauto | left].
+    rewrite !answer_cons, vector_minus. apply add_cancel with (add (vector rs (column k)) (answer (a ++ b))).
+    rewrite sub_add, add_assoc, sub_add. reflexivity.
+  - intros (a & b & j & L & H). exists (column j). split; [exists j; auto |].
     destruct H as [[-> ->] | [-> ->]]; rewrite answer_cons; [left; apply add_sub | right].
     apply add_cancel with (add (vector rs (column j)) (answer (a ++ b))). rewrite sub_add, add_assoc, (add_comm (opp _)), add_opp, add_comm, add_zero.
     reflexivity.
 Qed.
 
-(** ** What the kernel computes *)
-Local Open Scope bool_scope.
-Local Open Scope R_scope.
 Variables (rows read : list (list Z)) (replaced all : bool) (k : positive) (n : noise) (E F : positive).
 Definition keeps (sums : list (list Z)) (c : list Z) := forallb (fun r => (times r c =? 0)%Z) sums.
 Definition fits (c : list Z) := (length c <=? length ns)%nat.
 Definition cheap (c : list Z) := (Zpos F * Zpos (power n k) * size (magnitude n) ns c <=? Zpos E * Zpos D)%Z.
-Definition checked := forallb (fun r => 0 <? r)%Z ns && forallb (fun c => fits c &&
-  (if all then keeps rows c && keeps read c && cheap c
-   else cheap c || ((k =? 1)%positive && negb (keeps rows c && keeps read c)))) (changes replaced).
+Definition sound c := fits c && (if all then keeps rows c && keeps read c && cheap c
+  else cheap c || ((k =? 1)%positive && negb (keeps rows c && keeps read c))).
 
 Definition shared x x' := sums_of rows (answer x) = sums_of rows (answer x') /\ sums_of read (answer x) = sums_of read (answer x').
-Definition within x x' := exists i, (i <= Pos.to_nat k)%nat /\ steps (near replaced) i x x'.
+Definition within (x x' : list K) := exists i, (i <= Pos.to_nat k)%nat /\ steps (near replaced) i x x'.
 (** Up to k records are others; where [all] is false, no sum is. *)
 Definition neighbours x x' := within x x' /\ (all = true \/ shared x x').
 (** The released table: noise given the rows, then any rule that may read the exact sums. *)
-Definition released {B} (rule : vec (ones read) -> vec rs -> B) (x : list nat) :=
+Definition released {B} (rule : vec (ones read) -> vec rs -> B) (x : list K) :=
   image (rule (sums_of read (answer x))) (given (around answer (@weighed n rs) x) (fun v => sums_of rows v = sums_of rows (answer x))).
 
-Hypothesis H : checked = true.
+Hypothesis positive_rates : forallb (fun r => 0 <? r)%Z ns = true.
+Hypothesis H : forall c, change replaced c -> sound c = true.
 
 Lemma rates_positive : rates rs.
 Proof.
-  apply Bool.andb_true_iff in H as [P _]. unfold rs, rates, real_rates. rewrite Forall_map. apply Forall_forall. intros r I.
-  rewrite forallb_forall in P. specialize (P r I). apply Z.ltb_lt in P. apply Rdiv_lt_0_compat; apply IZR_lt; lia.
+  unfold rs, rates, real_rates. rewrite Forall_map. apply Forall_forall. intros r I.
+  rewrite forallb_forall in positive_rates. specialize (positive_rates r I). apply Z.ltb_lt in positive_rates.
+  apply Rdiv_lt_0_compat; apply IZR_lt; lia.
 Qed.
 
 Lemma keeps_shared sums x x' c : fits c = true ->
@@ -234,8 +228,7 @@ Proof. apply IZR_lt. lia. Qed.
 Lemma step_facts x x' : near replaced x x' ->
   (all = true -> shared x x') /\ (loss n (sub (answer x) (answer x')) <= one \/ (k = 1%positive /\ ~ shared x x')).
 Proof.
-  intros N. destruct (changed N) as (c & I & Q). apply Bool.andb_true_iff in H as [_ Hc]. rewrite forallb_forall in Hc.
-  specialize (Hc c I). apply Bool.andb_true_iff in Hc as [L Hc]. assert (K := fun sums => keeps_shared sums L Q).
+  intros N. destruct (changed N) as (c & I & Q). apply H, Bool.andb_true_iff in I as [L Hc]. assert (Ks := fun sums => keeps_shared sums L Q).
   assert (C : cheap c = true -> loss n (sub (answer x) (answer x')) <= one).
   { intros C. replace (loss n (sub (answer x) (answer x'))) with (IZR (size (magnitude n) ns c) / IZR (Zpos D))
       by (destruct Q as [-> | ->]; rewrite ?loss_opp; unfold rs; now rewrite loss_vector).
@@ -245,7 +238,7 @@ Proof.
       with (IZR (Zpos F) * IZR (Zpos (power n k)) * IZR (size (magnitude n) ns c)) by (field; lra).
     replace (IZR (Zpos E) / (IZR (Zpos F) * IZR (Zpos (power n k))) * (IZR (Zpos D) * (IZR (Zpos F) * IZR (Zpos (power n k)))))
       with (IZR (Zpos E) * IZR (Zpos D)) by (field; lra). exact C. }
-  unfold shared. rewrite <- !K. destruct all.
+  unfold shared. rewrite <- !Ks. destruct all.
   - rewrite !Bool.andb_true_iff in Hc. tauto.
   - split; [discriminate |]. apply Bool.orb_true_iff in Hc as [Hc | Hc]; [left; auto | right].
     apply Bool.andb_true_iff in Hc as [Hk Hc]. apply Pos.eqb_eq in Hk. split; [exact Hk |].
@@ -266,7 +259,7 @@ Proof.
   assert (Zero : forall y, loss n (sub (answer y) (answer y)) = 0).
   { intros y. rewrite sub_self, <- vector_nil. unfold rs. rewrite loss_vector.
     assert (size (magnitude n) ns [] = 0%Z) as -> by (case ns; reflexivity). unfold Rdiv. ring. }
-  assert (K : 1 <= IZR (Zpos (power n k))) by (apply IZR_le; lia).
+  assert (Kp : 1 <= IZR (Zpos (power n k))) by (apply IZR_le; lia).
   destruct P as [y | i x y z N P]; [rewrite Zero; left; now apply Rdiv_lt_0_compat |].
   assert (G : forall m u t, steps (near replaced) (Datatypes.S m) u t -> (forall x x', near replaced x x' -> loss n (sub (answer x) (answer x')) <= one) ->
     loss n (sub (answer u) (answer t)) <= match n with laplacian => INR (Datatypes.S m) | gaussian => INR (Datatypes.S m) * INR (Datatypes.S m) end * one).
@@ -285,7 +278,7 @@ Proof.
     destruct (proj2 (step_facts N)) as [Q | [_ Q]]; [| contradiction]. rewrite <- W. nra.
 Qed.
 
-Theorem certified {B} (rule : vec (ones read) -> vec rs -> B) : holds n neighbours (IZR (Zpos E) / IZR (Zpos F)) (released rule).
+Theorem certified_by {B} (rule : vec (ones read) -> vec rs -> B) : holds n neighbours (IZR (Zpos E) / IZR (Zpos F)) (released rule).
 Proof.
   assert (P := rates_positive). set (M x := given (around answer (@weighed n rs) x) (fun v => sums_of rows v = sums_of rows (answer x))).
   assert (S : summable (@weighed n rs)).
@@ -305,6 +298,112 @@ Proof.
     intros t Q. apply vec_no_order_two. rewrite Q. now rewrite add_zero.
 Qed.
 End Table.
+
+(** ** What the kernel computes: for columns that are listed *)
+Section Listed.
+Variables (D : positive) (ns : list Z) (columns rows read : list (list Z)) (replaced all : bool) (k : positive) (n : noise).
+Definition listed (j : nat) := nth j columns [].
+Definition among (j : nat) := (j < length columns)%nat.
+Definition checked E F := forallb (fun r => 0 <? r)%Z ns && forallb (sound D ns rows read all k n E F)
+  (if replaced then flat_map (fun a => map (minus a) columns) columns else columns).
+
+Theorem certified {B} (rule : vec (ones read) -> vec (real_rates D ns) -> B) E F : checked E F = true ->
+  holds n (neighbours D ns listed among rows read replaced all k) (IZR (Zpos E) / IZR (Zpos F)) (released listed rows n rule).
+Proof.
+  intros H. apply Bool.andb_true_iff in H as [P H]. rewrite forallb_forall in H. apply certified_by; [exact P |].
+  intros c (j & J & C). apply H. destruct replaced; [| subst; now apply nth_In].
+  destruct C as (i & I & ->). apply in_flat_map. exists (listed j). split; [now apply nth_In |]. apply in_map. now apply nth_In.
+Qed.
+End Listed.
+
+(** ** For tables of any size, by their structure: a record counts in at most one figure of every level *)
+Section Structured.
+Variables (D : positive) (levels : list (N * Z)) (kind : list nat -> Prop) (rows read : list (list Z)).
+Variables (replaced : bool) (k : positive) (n : noise).
+Definition rates_of (ls : list (N * Z)) := flat_map (fun l => repeat (snd l) (N.to_nat (fst l))) ls.
+(** 1 at one place, or nowhere. *)
+Definition mark (m i : nat) := map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq 0 m).
+Fixpoint marks (ls : list (N * Z)) (r : list nat) : list Z :=
+  match ls with [] => [] | l :: ls => mark (N.to_nat (fst l)) (hd 0%nat r) ++ marks ls (tl r) end.
+Definition total_rate := fold_right (fun l z => (snd l + z)%Z) 0%Z levels.
+Definition affordable E F := forallb (fun l => 0 <? snd l)%Z levels &&
+  (Zpos F * Zpos (power n k) * ((if replaced then 2 else 1) * total_rate) <=? Zpos E * Zpos D)%Z.
+
+Lemma size_app f a b c d : length a = length c -> size f (a ++ b) (c ++ d) = (size f a c + size f b d)%Z.
+Proof.
+  revert c. induction a as [| x a IH]; intros [| y c] L; simpl in *; try lia. rewrite IH by lia. lia.
+Qed.
+
+Lemma size_mark r m i : (0 <= r)%Z -> (0 <= size (magnitude n) (repeat r m) (mark m i) <= r)%Z.
+Proof.
+  intros R0. unfold mark. enough (G : forall s, (0 <= size (magnitude n) (repeat r m) (map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq s m))
+      <= if (s <=? i)%nat then r else 0)%Z).
+  { specialize (G 0%nat). simpl in G. exact G. }
+  induction m as [| m IH]; intros s; simpl; [destruct (s <=? i)%nat; lia |]. specialize (IH (Datatypes.S s)).
+  destruct (Nat.eqb_spec s i) as [-> | Ne].
+  - replace (Datatypes.S i <=? i)%nat with false in IH by (symmetry; apply Nat.leb_gt; lia).
+    rewrite Nat.leb_refl. replace (magnitude n 1) with 1%Z by (destruct n; reflexivity). lia.
+  - replace (magnitude n 0) with 0%Z by (destruct n; reflexivity).
+    destruct (Nat.leb_spec (Datatypes.S s) i), (Nat.leb_spec s i); lia.
+Qed.
+
+Lemma marks_length ls r : length (marks ls r) = length (rates_of ls).
+Proof.
+  revert r. induction ls as [| l ls IH]; intros r; [reflexivity |]. simpl. rewrite !app_length, IH, repeat_length.
+  unfold mark. now rewrite map_length, seq_length.
+Qed.
+
+Lemma marks_bits ls r : Forall (fun z => z = 0%Z \/ z = 1%Z) (marks ls r).
+Proof.
+  revert r. induction ls as [| l ls IH]; intros r; [constructor |]. simpl. apply Forall_app. split; [| apply IH].
+  apply Forall_map, Forall_forall. intros j _. destruct (j =? hd 0 r)%nat; auto.
+Qed.
+
+Lemma size_marks ls r : forallb (fun l => 0 <? snd l)%Z ls = true ->
+  (size (magnitude n) (rates_of ls) (marks ls r) <= fold_right (fun l z => (snd l + z)%Z) 0%Z ls)%Z.
+Proof.
+  revert r. induction ls as [| l ls IH]; intros r P; [simpl; lia |]. simpl in P. apply Bool.andb_true_iff in P as [P Q]. apply Z.ltb_lt in P.
+  simpl. rewrite size_app by (unfold mark; now rewrite repeat_length, map_length, seq_length).
+  generalize (size_mark (N.to_nat (fst l)) (hd 0%nat r) (Z.lt_le_incl _ _ P)) (IH (tl r) Q). lia.
+Qed.
+
+Lemma size_minus qs a b : Forall (fun r => 0 <= r)%Z qs -> Forall (fun z => z = 0%Z \/ z = 1%Z) a ->
+  Forall (fun z => z = 0%Z \/ z = 1%Z) b -> length a = length qs -> length b = length qs ->
+  (size (magnitude n) qs (minus a b) <= size (magnitude n) qs a + size (magnitude n) qs b)%Z.
+Proof.
+  intros Q A. revert qs Q b. induction A as [| x a X _ IH]; intros qs Q b B L L'.
+  - destruct qs; [| discriminate]. simpl. lia.
+  - destruct Q as [| q qs P Q]; [discriminate |]. destruct B as [| y b Y B]; [discriminate |]. simpl in *.
+    specialize (IH qs Q b B ltac:(lia) ltac:(lia)). destruct n, X, Y; subst; simpl in *; lia.
+Qed.
+
+Lemma minus_length a b : length a = length b -> length (minus a b) = length b.
+Proof.
+  revert b. induction a as [| x a IH]; intros [| y b] L; simpl in *; try lia. rewrite IH; lia.
+Qed.
+
+Theorem structured {B} (rule : vec (ones read) -> vec (real_rates D (rates_of levels)) -> B) E F : affordable E F = true ->
+  (forall c, change (marks levels) kind replaced c -> keeps rows c && keeps read c = true) ->
+  holds n (neighbours D (rates_of levels) (marks levels) kind rows read replaced true k) (IZR (Zpos E) / IZR (Zpos F))
+    (released (marks levels) rows n rule).
+Proof.
+  intros H S. apply Bool.andb_true_iff in H as [P H]. apply Z.leb_le in H.
+  assert (P' : Forall (fun r => 0 < r)%Z (rates_of levels)).
+  { apply Forall_forall. intros r I. apply in_flat_map in I as (l & I & R0). rewrite forallb_forall in P.
+    specialize (P l I). apply Z.ltb_lt in P. apply repeat_spec in R0. now subst. }
+  apply certified_by.
+  - apply forallb_forall. intros r I. rewrite Forall_forall in P'. apply Z.ltb_lt. now apply P'.
+  - intros c C. unfold sound. rewrite (S c C). destruct C as (j & _ & C).
+    assert (P0 : Forall (fun r => 0 <= r)%Z (rates_of levels)) by (eapply Forall_impl; [| exact P']; intros; simpl in *; lia).
+    assert (Z0 := fun r => @size_marks levels r P). fold total_rate in Z0. apply Bool.andb_true_iff. split.
+    + apply Nat.leb_le. destruct replaced; [destruct C as (i & _ & ->); rewrite minus_length |]; rewrite ?C, ?marks_length; lia.
+    + apply Bool.andb_true_iff. split; [reflexivity |]. apply Z.leb_le. eapply Z.le_trans; [| exact H].
+      apply Z.mul_le_mono_nonneg_l; [lia |]. destruct replaced.
+      * destruct C as (i & _ & ->). generalize (Z0 j) (Z0 i)
+          (@size_minus _ _ _ P0 (marks_bits levels j) (marks_bits levels i) (marks_length levels j) (marks_length levels i)). lia.
+      * rewrite C. generalize (Z0 j). lia.
+Qed.
+End Structured.
 
 (** Columns and rows by the places of their entries. *)
 Definition line (n : nat) (places : list (Z * Z)) : list Z :=

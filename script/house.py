@@ -48,7 +48,7 @@ BUDGET = {
     "pictures": 700,
     "privacy": 4_600,
     "progress": 200,
-    "proving": 400,
+    "proving": 350,
     "queries": 4_600,
     "randomness": 350,
     "refinement": 950,

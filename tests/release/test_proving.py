@@ -38,12 +38,21 @@ COVERED = {
     "gaussian riders": tree(
         privacy="rho: 0.5, unit: {column: rider, max_records: 3}", rest="hold: [consistent]\nmethod: onto"
     ),
+    "margins": cube(table="margins: [[sex], [age]]", rest="hold: [consistent]\nmethod: onto"),
+    "margins, replaced": cube(
+        privacy="rho: 0.5, neighbours: replace-one",
+        table="margins: [[sex], [sex, age]]",
+        rest="hold: [consistent]\nmethod: onto",
+    ),
     "gaussian, independent": cube(privacy="rho: 0.25", rest="hold: [nonnegative]\nmethod: onto"),
 }
 #: Those that none is about, and a word of the sentence that says so.
 BEYOND = {
     "price": (tree(rest="hold: [consistent, nonnegative]\nmethod: given"), "the price of bounds"),
-    "margins": (cube(table="margins: [[sex], [age]]", rest="hold: [consistent]\nmethod: onto"), "margins"),
+    "margins": (
+        cube(privacy="epsilon: 1, neighbours: replace-one", table="margins: [[sex], [age]]", rest=READ),
+        "levels that",
+    ),
     "real": (
         cube(privacy="rho: 1, neighbours: replace-one", table="numbers: real", rest=EXTENDED),
         "Gaussian noise on N",
@@ -58,6 +67,11 @@ def released(folder, text):
 
 def largest_cost(claimed):
     """The cost of the dearest change, by plain fractions."""
+    power = 1 if claimed.law == "laplace" else 2
+    if not claimed.columns:  # a record counts in one figure of each level
+        each = Fraction(sum(rate for _, rate in claimed.levels), claimed.denominator)
+        return each * (2 if claimed.replaced else 1) * claimed.records**power
+    rates = [Fraction(claimed.levels[depth][1], claimed.denominator) for depth in claimed.depths]
     columns = [dict(column) for column in claimed.columns]
     changes = [{}, *columns] if not claimed.replaced else columns
     found = Fraction(0)
@@ -67,12 +81,8 @@ def largest_cost(claimed):
             if claimed.records == 1 and any(sum(e * change.get(row, 0) for row, e in line) for line in claimed.rows):
                 assert claimed.sharing
                 continue
-            power = 1 if claimed.law == "laplace" else 2
-            found = max(
-                found,
-                sum(Fraction(claimed.rates[row], claimed.denominator) * abs(d) ** power for row, d in change.items()),
-            )
-    return found * claimed.records ** (1 if claimed.law == "laplace" else 2)
+            found = max(found, sum(rates[row] * abs(d) ** power for row, d in change.items()))
+    return found * claimed.records**power
 
 
 @pytest.mark.parametrize("name", COVERED)

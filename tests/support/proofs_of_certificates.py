@@ -37,11 +37,12 @@ def random_spec(source):
     method = source.choice(["given", "onto", "given-then-onto"])
     if method == "given" and "nonnegative" in hold:
         hold[0] = "consistent"
-    if not tree:
+    measured = source.choice(["cube: [sex, age]", "margins: [[sex], [age]]", "margins: [[age], [sex, age]]"])
+    if not tree and "margins" not in measured:
         hold = [rule for rule in hold if rule != "consistent"]
     if tree and "consistent" not in hold:
         hold.append("consistent")
-    table = "hierarchy: [borough, zone], root: city" if tree else "cube: [sex, age]"
+    table = "hierarchy: [borough, zone], root: city" if tree else measured
     data = "domain: zones.csv" if tree else "values: {sex: [F, M], age: [child, adult, old]}"
     zones = "".join(f"b{k % source.randint(2, 6)},z{k}\n" for k in range(source.randint(2, ZONES)))
     return "borough,zone\n" + zones, (

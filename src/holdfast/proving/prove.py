@@ -16,23 +16,32 @@ SCRIPT = """\
 (* {title} *)
 From Holdfast Require Import Certificates.
 
-(* {figures} figures; the rate of each (1/λ, or 1/2σ² of Gaussian noise) is its number over {denominator}. *)
-Definition rates := [{rates}]%Z.
+(* Levels: how many figures each has, and their rate (1/λ, or 1/2σ² of Gaussian noise) over {denominator}. *)
+Definition levels := [{levels}].
+{added}
+Definition found := Eval vm_compute in claimed.
+Print found.
+
+Theorem certificate {{B}} {any}(rule : vec (ones read) -> vec (real_rates {denominator} rates) -> B) :{kept}
+  holds {law} (neighbours {denominator} rates {kinds} rows read {neighbours})
+    (IZR (Zpos {above}) / IZR (Zpos {below})) (released {adds} rows {law} rule).
+Proof. apply {theorem}. vm_cast_no_check (eq_refl true). Qed.
+Print Assumptions certificate.
+"""
+LISTED = """\
+Definition rates := map (fun d => snd (nth d levels (0%N, 0%Z))) [{depths}]%nat.
 (* What one record adds: places and entries. *)
 Definition columns := map (line {figures}) [{columns}]%Z.
 (* Sums that the noise is drawn given, and those that the rule may read. *)
 Definition rows := map (line {figures}) [{rows}]%Z.
 Definition read := map (line {figures}) [{read}]%Z.
-Definition claimed := checked {denominator} rates columns rows read {claim} {number}.
-Definition found := Eval vm_compute in claimed.
-Print found.
-
-Theorem certificate {{B}} (rule : vec (ones read) -> vec (real_rates {denominator} rates) -> B) :
-  holds {law} (neighbours {denominator} rates columns rows read {neighbours})
-    (IZR (Zpos {above}) / IZR (Zpos {below})) (released columns rows {law} rule).
-Proof. apply certified. vm_compute. reflexivity. Qed.
-Print Assumptions certificate.
-"""
+Definition claimed := checked {denominator} rates columns rows read {neighbours} {law} {above} {below}."""
+STRUCTURED = """\
+Definition rates := rates_of levels.
+(* A record of any kind counts in at most one figure of every level; it keeps all sums that are given or read. *)
+Definition claimed := affordable {denominator} levels {replaced} {records} {law} {above} {below}."""
+KEPT = """
+  (forall c, change (marks levels) kind {replaced} c -> keeps rows c && keeps read c = true)%bool ->"""
 
 
 @dataclass(frozen=True)
@@ -71,24 +80,29 @@ def prove(folder: Path) -> Proof:
 
 def written(claimed: Claim, title: str) -> str:
     """The claim in Coq's words."""
-    law = {"laplace": "laplacian", "gaussian": "gaussian"}[claimed.law]
-    neighbours = f"{str(claimed.replaced).lower()} {str(not claimed.sharing).lower()} {claimed.records}"
-    above, below = claimed.bound.numerator, claimed.bound.denominator
-    return SCRIPT.format(
-        title=title,
-        figures=len(claimed.rates),
-        denominator=claimed.denominator,
-        rates="; ".join(map(str, claimed.rates)),
-        columns=_lines(claimed.columns),
-        rows=_lines(claimed.rows),
-        read=_lines(claimed.read),
-        claim=f"{neighbours} {law}",
-        number=f"{above} {below}",
-        neighbours=neighbours,
-        law=law,
-        above=above,
-        below=below,
-    )
+    replaced, listed = str(claimed.replaced).lower(), bool(claimed.columns)
+    words = {
+        "title": title,
+        "denominator": claimed.denominator,
+        "levels": "; ".join(f"({figures}%N, {rate}%Z)" for figures, rate in claimed.levels),
+        "law": {"laplace": "laplacian", "gaussian": "gaussian"}[claimed.law],
+        "replaced": replaced,
+        "records": claimed.records,
+        "neighbours": f"{replaced} {str(not claimed.sharing).lower()} {claimed.records}",
+        "above": claimed.bound.numerator,
+        "below": claimed.bound.denominator,
+        "theorem": "certified" if listed else "structured",
+        "adds": "(listed columns)" if listed else "(marks levels)",
+        "kinds": "(listed columns) (among columns)" if listed else "(marks levels) kind",
+        "any": "" if listed else "kind rows read ",
+        "figures": len(claimed.depths),
+        "depths": "; ".join(map(str, claimed.depths)),
+        "columns": _lines(claimed.columns),
+        "rows": _lines(claimed.rows),
+        "read": _lines(claimed.read),
+    }
+    kept = "" if listed else KEPT.format(**words)
+    return SCRIPT.format(**words, added=(LISTED if listed else STRUCTURED).format(**words), kept=kept)
 
 
 def _lines(lines: Iterable[Line]) -> str:
