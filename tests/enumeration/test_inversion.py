@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
+import holdfast as hf
 from holdfast.noise import inversion
 from holdfast.noise.inversion import Characteristic, Sums
 
@@ -164,3 +165,27 @@ def test_nothing_is_known_of_what_doubles_do_not_tell():
     law, *_ = laplace(2.0)
     exact = Sums([(law, np.zeros(2))], 0.0)
     assert exact.least_reach(1e-12) == exact.wide_reach(1e-12) == exact.proved_reach(1e-12) == 0.0
+
+
+@pytest.mark.parametrize("row", [[1, 1, 1], [1, -1, -1]])
+@pytest.mark.parametrize("weights", [[1, 1, 0], [1, 0, 0], [2, -1, 0], [1, 2, 5]])
+def test_sums_given_a_total_have_the_law_that_is_listed(row, weights):
+    mechanism = hf.laplace(hf.histogram(3), scale=2, neighbours="replace-one").given(hf.invariant([row]))
+    spread = mechanism.unit_spread()
+    assert mechanism.method == "total"
+    steps, weights = np.arange(-70, 71), np.array(weights, dtype=np.float64)
+    free = np.stack(np.meshgrid(steps, steps)).reshape(2, -1)
+    noise = np.vstack([-(np.array(row[1:]) @ free) * row[0], free])
+    masses = np.exp(-np.abs(noise).sum(axis=0) / 2)
+    masses /= masses.sum()
+    errors, frequencies = weights @ noise, np.array([0.0, 0.01, 0.3, 1.0, 2.5, 3.1])
+    listed = (np.cos(np.multiply.outer(frequencies, errors)) * masses).sum(axis=1)
+    assert spread.characteristic.of(weights, frequencies) == pytest.approx(listed, abs=1e-12)
+    assert spread.variance_of(weights) == pytest.approx(masses @ errors**2)
+    for t in (0.05, 0.15):
+        assert spread.characteristic.tilted(weights, t) >= math.log(masses @ np.exp(t * errors)) - 1e-12
+    found = Sums([(spread.characteristic, weights)], math.sqrt(spread.variance_of(weights)))
+    for tail in TAILS[:4]:
+        reach = found.least_reach(tail)
+        reach = found.wide_reach(tail) if reach is None else reach
+        assert masses[np.abs(errors) > reach + 1e-9].sum() <= 2 * tail

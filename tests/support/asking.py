@@ -11,14 +11,18 @@ from holdfast.release.run import release
 BOUNDED = "hold: [consistent, nonnegative, {between: {high: 100000, at: [zone]}}]"
 BOTH = "hold: [consistent, nonnegative, {exact: [city]}, {impossible: [{zone: S1}]}]"
 ADDS_UP = (BOUNDED, "hold: [consistent]")
+GAUSSIAN, GIVEN = ("epsilon: 1.0", "rho: 0.1"), ("method: onto", "method: given")
+UNMEASURED = ("root: city}", "root: city, shares: {city: 1, borough: 0, zone: 2}}")
+WHOLE = (", numbers: real", "")
+RESIDUALS = ("[]], numbers: real}", "[]], residuals: true}")
 #: Kinds of released, and what is changed in their specs.
 KINDS = {
     "histogram": ("histogram", ()),
     "noise": ("moved", ((BOUNDED, "hold: []"), ("method: onto", "method: noise"))),
     "hierarchy by onto": ("moved", ()),
-    "hierarchy by onto, Gaussian": ("moved", (("epsilon: 1.0", "rho: 0.1"),)),
-    "hierarchy given": ("moved", (ADDS_UP, ("method: onto", "method: given"))),
-    "hierarchy given, Gaussian": ("moved", (("epsilon: 1.0", "rho: 0.1"), ADDS_UP, ("method: onto", "method: given"))),
+    "hierarchy by onto, Gaussian": ("moved", (GAUSSIAN,)),
+    "hierarchy given": ("moved", (ADDS_UP, GIVEN)),
+    "hierarchy given, Gaussian": ("moved", (GAUSSIAN, ADDS_UP, GIVEN)),
     "given, then onto": ("moved", (("method: onto", "method: given-then-onto"),)),
     "categories given": ("hierarchy", ((BOTH, "hold: [consistent, {exact: [city]}]"),)),
     "categories by onto": ("hierarchy", ((f"{BOTH}\nmethod: given", BOTH.replace("city", "borough")),)),
@@ -26,7 +30,19 @@ KINDS = {
     "cube": ("margins", ()),
     "exact margins": ("contingency", ()),
     "several tables": ("several", ()),
+    "not measured": ("moved", (UNMEASURED,)),
+    "exact total": (
+        "contingency",
+        (("cube: [sex, age]", "histogram: age"), ("[[sex], [age]]", "[total]"), WHOLE, GIVEN),
+    ),
+    "exact margins given": ("contingency", (WHOLE, GIVEN)),
+    "margins given, Gaussian": ("margins", (GAUSSIAN, WHOLE, GIVEN)),
+    "margins made for, Gaussian": ("margins", (GAUSSIAN, ("method: onto", "method: extend-optimal"))),
+    "residuals": ("margins", (GAUSSIAN, RESIDUALS)),
+    "continuous, given": ("contingency", (GIVEN,)),
 }
+#: Those whose errors are simulated: few of them show no rare ones.
+SIMULATED = ("exact margins given", "margins given, Gaussian", "residuals", "continuous, given")
 
 
 def folder(place, kind):

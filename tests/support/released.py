@@ -47,10 +47,14 @@ tables:
 }
 
 
-def written(folder: Path, kind: str = "histogram", *, more: str = "", epsilon: str = "1.0", records=RECORDS) -> Path:
+def written(
+    folder: Path, kind: str = "histogram", *, more: str = "", epsilon: str = "1.0", records=RECORDS, zones=None
+) -> Path:
     """Write the files of a job and return the path of its spec."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "zones.csv").write_text(ZONES)
+    (folder / "zones.csv").write_text(
+        ZONES if zones is None else "\n".join(["borough,zone", *map(",".join, zones)]) + "\n"
+    )
     lines = [",".join(record) for record, times in records.items() for _ in range(times)]
     (folder / "trips.csv").write_text("\n".join(["zone,borough,sex,age,state", *lines]) + "\n")
     path = folder / "spec.yaml"

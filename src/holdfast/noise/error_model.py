@@ -23,7 +23,8 @@ THETA, NARROW = np.arange(-4, 5), 0.16
 class ErrorModel:
     """Independent noise of `law` and the rows whose products with the errors are 0 (None: there are none).
 
-    "moved": the noise is moved there by least squares with `spreads`, "normal": and the law is normal. "given": whole
+    "moved": the noise is moved there by least squares with `spreads`, "normal": and the law is normal, or all that is
+    known of a normal law are variances, where there are no rows. "given": whole
     noise given that it lies there; `almost_normal`: and sums of many steps are taken to be normal.
     """
 

@@ -12,6 +12,8 @@ from scipy import special
 
 from holdfast.arrays import Floats
 from holdfast.evidence import Evidence
+from holdfast.noise import Gaussian, Independent
+from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves
 from holdfast.randomness import Stream
@@ -68,7 +70,8 @@ class SubspaceLaw(Protocol):
 
 def normal_spread(variances: Floats, variance_of: Callable[[Floats], float]) -> Spread:
     errors = np.sqrt(np.maximum(variances, 0.0))
-    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+    model = ErrorModel("normal", Independent((Gaussian(Fraction(1)),), None, len(errors)))
+    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=model)
 
 
 def times_one_record(largest: Fraction, power: int, records: int, adds: bool, moves: Moves) -> Fraction:

@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -78,4 +79,6 @@ def spread(problem: Problem) -> Spread | None:
         np.sqrt(variances),
         lambda weights: float((weights**2 * variances).sum()),
         lambda p: np.where(pinned, 0, problem.law.quantiles(p)),
+        characteristic=of_independent(problem.law, lambda weights: np.where(pinned, 0.0, weights)),
+        model=ErrorModel("moved", problem.law, lambda: problem.space.rows, problem.law.variances),
     )

@@ -11,6 +11,8 @@ from scipy import special
 
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.error_model import ErrorModel, tilted, wave
+from holdfast.noise.inversion import Characteristic
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees.totals.exchanged import exchanged_probabilities, spread_evenly
@@ -19,6 +21,8 @@ from holdfast.trees.totals.exchanged import exchanged_probabilities, spread_even
 GRID_STEPS = 1_000
 #: Longest transform with which a marginal law is computed.
 LONGEST = 1 << 24
+#: Standard errors of the sum of all, and of one output, beyond which a double holds nothing.
+BEYOND = 9.0, 30.0
 
 
 def accepts(problem: Problem) -> bool:
@@ -85,7 +89,32 @@ def spread(problem: Problem) -> Spread:
     def quantiles(p: float) -> Array:
         return np.full(n, _quantile(problem, p))
 
-    return Spread(np.full(n, np.sqrt(each)), variance_of, quantiles)
+    errors = np.full(n, np.sqrt(each))
+    if not problem.law.integer:
+        return Spread(errors, variance_of, quantiles)
+    model = ErrorModel("given", problem.law, lambda: problem.space.rows, problem.law.variances)
+    return Spread(errors, variance_of, quantiles, characteristic=_characteristic(problem), model=model)
+
+
+def _characteristic(problem: Problem) -> Characteristic:
+    """Characteristic functions of weighted sums: the mean of Π φ(θ + ωw_i) around the circle, over that at ω = 0."""
+    n, signs, (law, *_) = problem.law.n, _signs(problem), problem.law.laws
+    assert law is not None
+    far = int(np.ceil(BEYOND[0] * np.sqrt(n * law.variance) + BEYOND[1] * np.sqrt(law.variance)))
+    angles = 2 * np.pi * np.arange(2 * far) / (2 * far)
+
+    def of(weights: Floats, frequencies: Floats) -> Floats:
+        found = np.ones((frequencies.size, angles.size))
+        for each, times in zip(*np.unique(weights * signs, return_counts=True), strict=True):
+            found *= wave(law, angles + each * frequencies[:, None]) ** times
+        return np.asarray(found.sum(axis=1) / (wave(law, angles) ** n).sum())
+
+    def log_mean(weights: Floats, t: float) -> float:
+        """Less for the weights but for one that all have, which adds nothing to the sum."""
+        distinct, times = np.unique(weights * signs, return_counts=True)
+        return min(float(times @ tilted(law, t * np.abs(distinct - one))) for one in (0.0, distinct[times.argmax()]))
+
+    return Characteristic(of, lambda weights: weights * signs, log_mean)
 
 
 def _quantile(problem: Problem, p: float) -> float:

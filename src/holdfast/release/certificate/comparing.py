@@ -226,12 +226,14 @@ class Summed:
     @property
     def told(self) -> bool:
         """Whether it is sure, or other figures tell it: all that is left of its error is rounding."""
-        model = None if self.bars.spread is None else self.bars.spread.model
-        if self.sure or model is None or self.error is None:
+        spread = self.bars.spread
+        if self.sure or spread is None or self.error is None:
             return self.sure
-        squares = model.law.variances
-        most = math.sqrt(squares[np.isfinite(squares)].max(initial=0.0)) * np.abs(self.weights).max(initial=0.0)
-        return bool(self.error <= NOTHING * model.unit * most)
+        most = float(spread.standard_errors.max(initial=0.0))
+        if spread.model is not None:
+            squares = spread.model.law.variances
+            most = spread.model.unit * math.sqrt(squares[np.isfinite(squares)].max(initial=0.0))
+        return bool(self.error <= NOTHING * most * np.abs(self.weights).max(initial=0.0))
 
     def errors(self) -> Floats | None:
         study = self.study()

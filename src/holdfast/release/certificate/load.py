@@ -222,8 +222,9 @@ class LoadedTable:
         return Estimate(here.value - there.value, error, *ends, confidence)
 
     def _known(self, asked: Floats, confidence: float, seed: int = 0) -> Summed:
-        """What is known of a sum of rows with these weights; a published figure has its own interval."""
+        """What is known of a sum of rows with these weights; a published figure has the interval on file."""
         chosen, used = self._of_outputs(asked), np.flatnonzero(asked)
+        on_file = confidence == self.certificate.interval.confidence
 
         def own() -> Ends:
             low, high = sorted((asked[used[0]] * self.interval(confidence)[used[0]]).tolist())
@@ -235,13 +236,8 @@ class LoadedTable:
             self.error_bars,
             self._certain(chosen),
             lambda: self._study(seed),
-            own if used.size == 1 and not self._by_law(confidence) else None,
+            own if used.size == 1 and (on_file or self.error_bars.spread is None) else None,
         )
-
-    def _by_law(self, confidence: float) -> bool:
-        """Whether a figure's own interval is computed like that of a sum: it is not the one on file."""
-        spread = self.error_bars.spread
-        return confidence != self.certificate.interval.confidence and spread is not None and spread.model is not None
 
     def _certain(self, weights: Floats) -> tuple[float, float]:
         """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""

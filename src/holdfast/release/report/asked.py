@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg, sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.noise.error_model import ErrorModel
+from holdfast.noise.spread import Spread, study_size
+from holdfast.randomness import seeded
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.load import LoadedRelease, LoadedTable
 from holdfast.release.facts.table import TableCertificate
@@ -24,6 +28,10 @@ from holdfast.release.storage.tables import label_column, texts
 HELD = 50_000
 #: Whole numbers that a browser's numbers hold.
 LARGEST = 2.0**53
+#: Bytes of simulated errors that a page holds, and how near sums of some figures are to the others.
+STUDIED, NEAR = 1_200_000, 1e-9
+#: Figures whose covariance it holds, at most.
+WIDEST = 100
 
 
 def asked(folder: Path, certificate: Certificate) -> str:
@@ -81,8 +89,10 @@ def _law(table: LoadedTable) -> dict[str, Any]:
     except Refused:
         return {"known": "nothing"}
     tree, model = query.tree, None if bars.spread is None else bars.spread.model
+    rows = None if model is None else _free_rows(model)
+    known = "bounds" if bars.spread is None else "simulation" if model is None or rows is None else "law"
     told = {
-        "known": "bounds" if bars.spread is None else "law" if model is not None and _tellable(model) else "simulation",
+        "known": known,
         "whole": bars.whole,
         "centre": numbers(np.asarray(bars.centre)),
         "least": numbers(bars.low),
@@ -93,36 +103,111 @@ def _law(table: LoadedTable) -> dict[str, Any]:
     }
     if tree is not None and table.certificate.holds.consistent:
         told["tree"] = {"parents": runs(tree.parents), "by": query.n // tree.n}
-    if told["known"] == "law" and model is not None:
-        told["law"] = model_asked(model)
+    if model is not None and rows is not None:
+        told["law"] = model_asked(model, *rows)
+    elif bars.spread is not None:
+        told["law"] = _studied(table, bars.spread)
+        told["known"] = "simulation" if told["law"] is None else "law"
     return told
 
 
-def _tellable(model: ErrorModel) -> bool:
+def _free_rows(model: ErrorModel) -> tuple[Any, Any] | None:
+    """The rows without outputs that are not measured, and those that tell these; None where a page cannot use them."""
     if model.rows is None:
-        return None not in model.law.laws
+        return None if None in model.law.laws or model.kind == "normal" else (None, None)
     try:
         rows = model.rows()
     except Refused:
-        return False
+        return None
     unmeasured = ~np.isfinite(model.law.variances)
     if model.kind != "given" or model.almost_normal:
-        return not unmeasured.any() and not isinstance(rows, OwnSums)
+        return None if isinstance(rows, OwnSums) else _without(rows, np.flatnonzero(unmeasured))
     inner = np.zeros(model.law.n, dtype=bool)
     below = np.minimum.reduceat(rows.data, rows.indptr[:-1]) < 0  # a parent counts once and its children less
     inner[rows.indices[(rows.data > 0) & np.repeat(below, np.diff(rows.indptr))]] = True
-    return bool((inner | ~unmeasured).all() and (np.abs(rows.data) == 1).all())
+    tree = bool((inner | ~unmeasured).all() and (np.abs(rows.data) == 1).all())
+    return (rows, None) if tree else None
 
 
-def model_asked(model: ErrorModel) -> dict[str, Any]:
-    """The kinds of noise, which each output has, and the rows."""
+def _without(rows: Any, columns: Ints) -> tuple[Any, Any] | None:
+    """Rows that have none of these columns, and one more for each, whose first entry is there."""
+    left = {
+        r: dict(zip(rows[[r]].indices.tolist(), rows[[r]].data.tolist(), strict=True)) for r in range(rows.shape[0])
+    }
+    told: list[dict[int, float]] = []
+    for column in columns.tolist():
+        having = [r for r, row in left.items() if column in row]
+        if not having:
+            return None
+        pivot = left.pop(min(having, key=lambda r: len(left[r])))
+        told.append({column: pivot.pop(column), **pivot})
+        for r in having:
+            if r in left:
+                share = left[r].pop(column) / told[-1][column]
+                for at, value in pivot.items():
+                    left[r][at] = left[r].get(at, 0) - share * value
+                    if not left[r][at]:
+                        del left[r][at]
+    return (rows if not told else _stacked(list(left.values()), rows.shape[1])), _stacked(told, rows.shape[1])
+
+
+def _stacked(rows: list[dict[int, float]], n: int) -> Any:
+    ends = np.cumsum([0, *map(len, rows)])
+    at, values = ([x for row in rows for x in part(row)] for part in (dict.keys, dict.values))
+    return sparse.csr_array(
+        (np.array(values, dtype=np.float64), np.array(at, dtype=np.int64), ends), shape=(len(rows), n)
+    )
+
+
+def _studied(table: LoadedTable, spread: Spread) -> dict[str, Any] | None:
+    """Simulated errors of some outputs, what makes those of all from them, and their covariance; None: too many."""
+    size = study_size(table.certificate.outputs)
+    if size is None or table.certificate.outputs * size > 50 * STUDIED:
+        return None
+    errors = table.errors(size, seeded(0)).astype(np.float64)
+    n, few = errors.shape[1], errors[: 20 * errors.shape[1]]
+    _, triangle, order = linalg.qr(few, mode="economic", pivoting=True)
+    rank = int((np.abs(triangle.diagonal()) > NEAR * np.abs(triangle[0, 0])).sum())
+    own, others = order[:rank], order[rank:]
+    rest: Floats = linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:]) if rank else np.zeros((0, n))
+    told = next(
+        (kind for kind in ("<i1", "<i2", "<f8") if (errors[:, own].astype(kind) == errors[:, own]).all()), "<f8"
+    )
+    normal = spread.model is not None and spread.model.kind == "normal"
+    if not rank or rank * (rank if normal else size * np.dtype(told).itemsize) > (WIDEST**2 if normal else STUDIED):
+        return None
+    if np.abs(errors[:, others] - errors[:, own] @ rest).max(initial=0) > NEAR * np.abs(errors).max():
+        return None
+    units, weights = np.eye(n)[own], np.sqrt(np.arange(1, n + 1))
+    made = weights[own] + rest @ weights[others]
+    for rounded in (0.0, 0.5):  # figures that were rounded add half of their weights to a standard error
+
+        def square(some: Floats, rounded: float = rounded) -> float:
+            return float((math.sqrt(spread.variance_of(some)) - rounded * np.abs(some).sum()) ** 2)
+
+        pairs = np.array([[square(one + other) for other in units] for one in units])
+        covariance = (pairs - np.add.outer(pairs.diagonal(), pairs.diagonal()) / 4) / 2
+        if np.isclose(made @ covariance @ made, square(weights), rtol=NEAR, atol=NEAR * pairs.max()):
+            break
+    else:
+        return None
+    drawn = base64.urlsafe_b64encode(errors[:, own].T.astype(told).tobytes()).decode()
+    found = {"own": own.tolist(), "others": others.tolist(), "rest": numbers(rest.ravel())}
+    found |= {"covariance": numbers(covariance.ravel()), "rounded": rounded}
+    if spread.model is not None and normal:
+        return found | {"kind": "normal", "unit": spread.model.unit, "variance": [1]}
+    found |= {"unit": 1, "variance": [float(spread.standard_errors.max()) ** 2]}
+    return found | {"kind": "study", "size": size, "bytes": told, "drawn": drawn}
+
+
+def model_asked(model: ErrorModel, rows: Any, told: Any) -> dict[str, Any]:
+    """The kinds of noise, which each output has, the rows, and those that tell what is not measured."""
     law = model.law
     which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which.astype(np.int64)
     spreads = np.ones(law.n) if model.spreads is None else np.where(np.isfinite(model.spreads), model.spreads, 0.0)
     pairs, kind = np.unique(np.column_stack([which, spreads]), axis=0, return_inverse=True)
     laws = [law.laws[int(k)] for k in pairs[:, 0].tolist()]
     sizes = {True: "sigma2", False: "scale"}[law.kind == "gaussian"]
-    rows = None if model.rows is None else model.rows()
     return {
         "kind": model.kind,
         "gaussian": law.kind == "gaussian",
@@ -134,6 +219,7 @@ def model_asked(model: ErrorModel) -> dict[str, Any]:
         "spreads": pairs[:, 1].tolist(),
         "which": runs(kind.ravel()),
         "rows": None if rows is None or not rows.shape[0] else _sparse(rows),
+        "told": None if told is None or not told.shape[0] else _sparse(told),
     }
 
 

@@ -1,6 +1,7 @@
 /* Ratios and ranks, and how sure it is which of two sums is larger. */
 const comparing = (() => {
   const FINE = 1e-3, ROUNDING = 1e-12, RARE = 1e-3, LEAST = 2e-8, MOST_RANKED = 40;
+  const RARE_HERE = "So rare an error cannot be computed here: ask Python.";
 
   const quotient = (above, below) => {
     if (below[0] < 0 || below[1] <= 0) return [-Infinity, Infinity];
@@ -13,28 +14,50 @@ const comparing = (() => {
     const root = Math.sqrt(Math.max(middle ** 2 - square * rest, 0));
     return [(middle - root) / square, (middle + root) / square];
   };
+  /* The ends of a ratio: on the way from it to either side, what is short and not left out. */
+  const ended = (values, sizes, left) => [-Math.PI / 2, Math.PI / 2].map((last) => {
+    const middle = Math.atan(values[0] / values[1]), ways = [[middle, last]];
+    while (ways.length) {
+      const [first, far] = ways.pop(), centre = (first + far) / 2;
+      if (left(first, far)) continue;
+      if (Math.abs(far - first) <= FINE * Math.abs(far - middle) || Math.abs(far - middle) <= ROUNDING) return Math.tan(far) * sizes[0] / sizes[1];
+      ways.push([first, centre], [centre, far]);
+    }
+    throw new Error("the way at the ratio itself is never left out");
+  });
   /* Directions of (a, b) that the law of the errors leaves; as `ratio_by_law` in Python. */
   const byLaw = (above, below, tail) => {
     const { noise } = above.table, sizes = [above.error, below.error], bare = [noise.bare(above.weights), noise.bare(below.weights)];
     const values = [above.centre / sizes[0], below.centre / sizes[1]], near = ROUNDING * (Math.abs(values[0]) + Math.abs(values[1]));
     const turned = (x, y) => noise.of(bare[0].map((each, i) => x * each / sizes[0] + y * bare[1][i] / sizes[1]));
     const apart = (angle) => Math.abs(values[0] * Math.cos(angle) - values[1] * Math.sin(angle));
-    const reach = (sum, some) => reaches.wide(sum, some) ?? tables.refuse("So rare an error cannot be computed here.");
+    const reach = (sum, some) => reaches.wide(sum, some) ?? tables.refuse(RARE_HERE);
     if (Math.abs(values[1]) <= reach(turned(0, 1), tail) + near) return [-Infinity, Infinity];
-    const middle = Math.atan(values[0] / values[1]);
-    const end = (last) => {
-      const ways = [[middle, last]];
-      while (ways.length) {
-        const [first, far] = ways.pop(), centre = (first + far) / 2, [cos, sin] = [Math.cos(centre), Math.sin(centre)];
-        const across = turned(sin, cos), more = across.error ? Math.sin(Math.abs(far - first) / 2) * reaches.proved(across, RARE * tail) : 0;
-        const away = Math.min(apart(first), apart(far)) - near - more, here = turned(cos, -sin), rare = (1 - RARE) * tail;
-        if (!here.error ? away > 0 : away > reaches.proved(here, rare) || (away > 0 && away > reach(here, rare))) continue;
-        if (Math.abs(far - first) <= FINE * Math.abs(far - middle) || Math.abs(far - middle) <= ROUNDING) return Math.tan(far) * sizes[0] / sizes[1];
-        ways.push([first, centre], [centre, far]);
-      }
-      throw new Error("the way at the ratio itself is never left out");
+    return ended(values, sizes, (first, far) => {
+      const centre = (first + far) / 2, [cos, sin] = [Math.cos(centre), Math.sin(centre)];
+      const across = turned(sin, cos), more = across.error ? Math.sin(Math.abs(far - first) / 2) * reaches.proved(across, RARE * tail) : 0;
+      const away = Math.min(apart(first), apart(far)) - near - more, here = turned(cos, -sin), rare = (1 - RARE) * tail;
+      return !here.error ? away > 0 : away > reaches.proved(here, rare) || (away > 0 && away > reach(here, rare));
+    });
+  };
+  /* The same for simulated errors; as `studied_ratio` in Python. */
+  const studied = (above, below, tail) => {
+    const spread = (errors) => {
+      const mean = errors.reduce((found, each) => found + each, 0) / errors.length;
+      return Math.sqrt(errors.reduce((found, each) => found + (each - mean) ** 2, 0) / errors.length) || 1;
     };
-    return [end(-Math.PI / 2), end(Math.PI / 2)];
+    const sums = [above, below], sizes = sums.map((each) => spread(each.noise.errors)), drawn = sums.map((each, i) => each.noise.errors.map((one) => one / sizes[i]));
+    const values = sums.map((each, i) => each.centre / sizes[i]), near = ROUNDING * (Math.abs(values[0]) + Math.abs(values[1]));
+    const reach = (errors) => reaches.simulated(errors, tail) ?? tables.refuse(RARE_HERE);
+    const turned = (angle) => {
+      const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+      return [Math.abs(values[0] * cos - values[1] * sin), drawn[0].map((each, k) => Math.abs(each * cos - drawn[1][k] * sin))];
+    };
+    if (Math.abs(values[1]) <= reach(drawn[1].map(Math.abs)) + near) return [-Infinity, Infinity];
+    return ended(values, sizes, (first, far) => {
+      const [[here, some], [there, others]] = [turned(first), turned(far)];
+      return Math.min(here, there) > reach(some.map((each, k) => Math.max(each, others[k]))) + near;
+    });
   };
   const added = (a, b, times = 1) => a.map((each, i) => each + times * b[i]);
   const ratio = (table, where, to, confidence = 0.95) => {
@@ -48,6 +71,7 @@ const comparing = (() => {
       if (above.told || below.told) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
       else {
         if (above.noise.normal) ends = fieller(a, b, [first, both, second], reaches.normal(tail));
+        else if (above.noise.errors) ends = studied(above, below, tail);
         else ends = table.law.kind === "moved" ? byLaw(above, below, tail) : quotient(half(above), half(below));
         const certain = quotient(above.certain, below.certain);
         ends = ends[1] < certain[0] || certain[1] < ends[0] ? certain : tables.within(ends, certain);
@@ -70,6 +94,7 @@ const comparing = (() => {
     if (sum.sure || sum.centre === 0) return found(sum.sure ? 1 : 0.5);
     const whole = !sum.weights.some((each) => each % 1), size = Math.abs(sum.centre);
     const far = (tail) => (sum.noise.normal ? tables.far(sum.noise, tail)
+      : sum.noise.errors ? reaches.simulated(sum.noise.errors.map(Math.abs), tail) ?? Infinity
       : reaches.least(sum.noise, tail) ?? reaches.wide(sum.noise, tail) ?? (sum.noise.tilted ? reaches.proved(sum.noise, tail) : Infinity));
     const shown = (tail) => (whole ? Math.ceil(size - far(tail) - 1e-6) : size - far(tail)) > 0;
     if (!shown(0.49)) return found(0.5);

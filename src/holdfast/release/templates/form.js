@@ -13,7 +13,7 @@
   };
   const shown = ({ value, low, high }) => [places(value, high - low), `${places(low, high - low)} to ${places(high, high - low)}`];
   const named = (where) => Object.values(where).map((some) => some.slice(0, 4).join(" + ") + (some.length > 4 ? ` and ${some.length - 4} more` : "")).join(", ");
-  const percent = (share) => `${Number((100 * share).toPrecision(6))} %`;
+  const percent = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
   const drawn = (rows, caption) => {
@@ -30,7 +30,7 @@
         for (const [name, size] of Object.entries({ class: kind, x, y: top, width: Math.max(end - x, 0.4), height: high })) box.setAttribute(name, size);
         picture.append(box);
       }
-      item.append(row.walk ?? make("span", row.name, { className: "name" }), picture, make("span", value, { className: "value" }), make("span", between, { className: "between" }));
+      item.append(row.walk ?? make("bdi", row.name, { className: "name" }), picture, make("span", value, { className: "value" }), make("span", between, { className: "between" }));
       if (row.pick) item.append(row.pick);
       list.append(item);
     }
@@ -97,7 +97,8 @@
     const place = at("answer");
     try {
       const [rows, words] = ASKS[state.ask][1](asked.table(state.table), state);
-      const said = rows.length === 1 ? rows.map((row) => make("p", `${row.name}: ${shown(row)[0]} (${shown(row)[1]} at ${percent(state.c)})`, { className: "said" })) : [];
+      const said = rows.length === 1 ? rows.map((row) => make("p", "", { className: "said" })) : [];
+      said.forEach((line) => line.append(make("bdi", rows[0].name), `: ${shown(rows[0])[0]} (${shown(rows[0])[1]} at ${percent(state.c)})`));
       place.replaceChildren(...said, picture(rows, words), make("a", "Link to this answer", { href: link() }));
     } catch (refusal) { place.replaceChildren(make("p", refusal.message, { className: "warning" })); }
   };
@@ -117,10 +118,10 @@
   const picker = (side, t) => {
     const holder = at(`pick-${side}`);
     holder.replaceChildren();
-    for (const column of t.columns) {
+    for (const column of t.columns.filter((name) => t.texts[name].length > 1 || name in state[side])) {
       const box = make("details", "", { open: column in state[side] }), summary = make("summary", column), chosen = new Set(state[side][column] ?? []);
       const filter = make("input", "", { type: "search", placeholder: "name" }), list = make("ul", "", { className: "picks" });
-      const pasted = make("textarea", "", { rows: 2, placeholder: "codes, by comma or line" });
+      const pasted = make("textarea", "", { rows: 1, placeholder: "codes, by comma or line" });
       const changed = () => {
         if (chosen.size) state[side][column] = [...chosen]; else delete state[side][column];
         summary.textContent = chosen.size ? `${column}: ${named({ column: [...chosen] })}` : column;
@@ -130,7 +131,7 @@
         list.replaceChildren(...found.slice(0, SHOWN).map(([value, text]) => {
           const item = make("li"), name = make("label"), tick = make("input", "", { type: "checkbox", checked: chosen.has(value) });
           tick.addEventListener("change", () => { chosen[tick.checked ? "add" : "delete"](value); changed(); ask(); });
-          name.append(tick, ` ${text}`);
+          name.append(tick, " ", make("bdi", text));
           item.append(name);
           return item;
         }));
@@ -146,8 +147,9 @@
         ask();
         if (strange.length) at("answer").prepend(make("p", `Not a value of ${column}: ${strange.slice(0, 5).join(", ")}`, { className: "warning" }));
       });
-      const fields = [["Filter", filter], ["Paste", pasted]].map(([words, field]) => { const one = make("label", `${words} ${column}`); one.append(field); return one; });
-      box.append(summary, ...fields, list);
+      const fields = make("div", "", { className: "fields" });
+      for (const [words, field] of [["Filter", filter], ["Paste", pasted]]) { const one = make("label", `${words} ${column}`); one.append(field); fields.append(one); }
+      box.append(summary, fields, list);
       box.addEventListener("toggle", () => { if (box.open && !list.childElementCount) listed(); });
       if (box.open) listed();
       changed();
@@ -169,7 +171,7 @@
     const crumbs = make("p", "", { className: "crumbs" });
     path.slice(0, depth).forEach((name, d) => {
       const back = make("button", name, { type: "button" });
-      back.addEventListener("click", () => walk(t, path.slice(0, d)));
+      back.addEventListener("click", () => { walk(t, path.slice(0, d)); at("walk").querySelector("button")?.focus(); });
       crumbs.append(back, " › ");
     });
     if (levels.length) crumbs.append(make("span", column));

@@ -1,14 +1,27 @@
 /* Weighted sums of the noise of a table: what its page says of the law, made into what `reaches` asks for. */
 const noiseOf = (() => {
-  const MANY_STEPS = 32;
+  const MANY_STEPS = 32, FAINT = 1e-14, MOST_NEAR = 160;
   const dot = (a, b) => {
     let found = 0;
     for (let i = 0; i < a.length; i += 1) found += a[i] * b[i];
     return found;
   };
 
+  /* What is not measured told by what is. */
+  const measured = (law, weights) => {
+    if (!law.told) return weights;
+    const { start, at, sign } = law.told, found = weights.slice();
+    for (let r = 0; r + 1 < start.length; r += 1) {
+      const share = found[at[start[r]]] / sign[start[r]];
+      if (share) for (let j = start[r]; j < start[r + 1]; j += 1) found[at[j]] -= share * sign[j];
+    }
+    return found;
+  };
+
   /* Weights of the noise itself: what least squares onto the rows makes of weights on the figures. Conjugate gradients. */
-  const moved = (law, weights) => {
+  const moved = (law, asked) => {
+    const weights = measured(law, asked);
+    if (!law.rows) return weights;
     const { start, at, sign } = law.rows, rows = start.length - 1, spread = law.spread;
     const across = (x) => {
       const found = new Float64Array(rows);
@@ -72,8 +85,13 @@ const noiseOf = (() => {
 
   /* --- whole noise given that a tree adds up: messages from the leaves on, each on a circle of its own */
 
+  const circles = new Map();
+  const turnsOf = (size) => {
+    if (!circles.has(size)) circles.set(size, [Math.cos, Math.sin].map((one) => Float64Array.from({ length: size / 2 }, (_, k) => one(2 * Math.PI * k / size))));
+    return circles.get(size);
+  };
   const fft = (re, im) => {
-    const size = re.length;
+    const size = re.length, [cosines, sines] = turnsOf(size);
     for (let i = 1, j = 0; i < size; i += 1) {
       let bit = size >> 1;
       for (; j & bit; bit >>= 1) j ^= bit;
@@ -81,10 +99,10 @@ const noiseOf = (() => {
       if (i < j) { [re[i], re[j]] = [re[j], re[i]]; [im[i], im[j]] = [im[j], im[i]]; }
     }
     for (let half = 1; half < size; half *= 2) {
-      for (let k = 0; k < half; k += 1) {
-        const cos = Math.cos(Math.PI * k / half), sin = Math.sin(Math.PI * k / half);
-        for (let i = k; i < size; i += 2 * half) {
-          const j = i + half, a = re[j] * cos - im[j] * sin, b = re[j] * sin + im[j] * cos;
+      const step = size / half / 2;
+      for (let start = 0; start < size; start += 2 * half) {
+        for (let i = start, k = 0; i < start + half; i += 1, k += step) {
+          const j = i + half, a = re[j] * cosines[k] - im[j] * sines[k], b = re[j] * sines[k] + im[j] * cosines[k];
           re[j] = re[i] - a; im[j] = im[i] - b; re[i] += a; im[i] += b;
         }
       }
@@ -192,23 +210,31 @@ const noiseOf = (() => {
       for (const v of order.slice().reverse()) {
         slope[v] = v < weights.length ? weights[v] : 0;
         if (!children[v].length) continue;
-        const all = children[v].map((c) => slope[c]).sort((a, b) => a - b);
-        common[v] = all[all.length >> 1];
+        common[v] = slope[children[v][0]];
+        if (children[v].some((c) => bends[c] || slope[c] !== common[v])) {
+          bends[v] = 1;
+          common[v] = children[v].map((c) => slope[c]).sort((a, b) => a - b)[children[v].length >> 1];
+        }
         slope[v] += common[v];
-        bends[v] = Number(all[0] !== all[all.length - 1] || children[v].some((c) => bends[c]));
       }
       const rest = new Float64Array(count);
       for (const v of order) if (parent[v] >= 0) rest[v] = slope[v] - common[parent[v]];
       const bent = order.filter((v) => bends[v]).reverse();
-      const still = ([c]) => !bends[c] && !rest[c], groups = new Map(bent.map((v) => {
-        const all = kinds(v, rest), base = product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times]));
-        return [v, [base, all.filter((each) => !still(each))]];
-      }));
+      const still = ([c]) => !bends[c] && !rest[c], parts = new Map(bent.map((v) => [v, kinds(v, rest)]));
+      /* Nodes of many children, up to the top: what these make is faint but at few angles, and no circle is needed. */
+      const narrow = new Map(), wide = new Map();
+      for (const v of bent.slice().reverse()) {
+        const all = parts.get(v), moving = all.filter((each) => !still(each)), known = exact[v] ? parent[v] < 0 : measured(v);
+        const near = known && (parent[v] < 0 || narrow.has(parent[v])) ? nearest(v, all.filter(still)) : null;
+        if (near) narrow.set(v, { near, moving, scale: 0 });
+        else wide.set(v, [product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times])), moving]);
+      }
       const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
-      return (x) => {
+      const at = (x) => {
         const known = new Map(), below = (v) => known.get(v) ?? flat(v);
         for (const v of bent) {
-          const [base, moving] = groups.get(v);
+          if (narrow.has(v)) continue;
+          const [base, moving] = wide.get(v);
           known.set(v, sums(v, [[base, 1]].concat(moving.map(([c, times]) => {
             const inner = children[c].length > 0, made = spectrum(c, length[v], inner ? below(c) : null, x, rest[c]);
             if (inner) { const top = norm(c); for (let k = 0; k < made.length; k += 1) made[k] /= top; }
@@ -216,7 +242,23 @@ const noiseOf = (() => {
           }))));
         }
         let found = 1;
+        for (const v of bent) {
+          if (!narrow.has(v)) continue;
+          const here = narrow.get(v), reach = (here.near.length - 1) / 2;
+          here.sum = here.near.slice();
+          for (const [c, times] of here.moving) {
+            const turn = 2 * Math.PI / length[v], one = exact[c] ? () => 1 : law.waves[law.which[c]];
+            const made = narrow.has(c) ? smoothed(narrow.get(c), c, length[v], reach, x * rest[c]) : null;
+            const circle = made || !children[c].length ? null : spectrum(c, length[v], below(c), x, rest[c]), top = circle ? norm(c) : 0;
+            for (let i = -reach; i <= reach; i += 1) {
+              const each = made ? made[i + reach] : circle ? circle[(i + length[v]) % length[v]] / top : one(turn * i + x * rest[c]);
+              here.sum[i + reach] *= times === 1 ? each : each ** times;
+            }
+          }
+          if (parent[v] < 0) found *= smoothed(here, v, 1, 0, x * slope[v])[0];
+        }
         for (const v of tops) {
+          if (narrow.has(v)) continue;
           if (!children[v].length) { if (!exact[v]) found *= law.waves[law.which[v]](x * slope[v]); continue; }
           const here = below(v), there = flat(v), n = length[v];
           let [re, whole] = [0, 0];
@@ -229,6 +271,34 @@ const noiseOf = (() => {
         }
         return found;
       };
+      at(0); /* what all is divided by */
+      return at;
+    };
+    /* What children that stay make of a node around angle 0, where it is not faint: it falls on both sides. */
+    const nearest = (v, still) => {
+      const side = [], size = length[v];
+      for (let k = 0; k <= size / 2; k += 1) {
+        let value = 1;
+        for (const [c, times] of still) if (!exact[c]) value *= (children[c].length ? flatSpectrum(c, size)[k] : law.waves[law.which[c]](2 * Math.PI * k / size)) ** times;
+        if (Math.abs(value) < FAINT) return Float64Array.from([...side.slice(1).reverse(), ...side]);
+        if (side.push(value) > MOST_NEAR) return null;
+      }
+      return null;
+    };
+    /* The sum below v with its own weight, at angles of a circle of its parent and turned by a shift. */
+    const smoothed = (here, v, size, reach, shift) => {
+      const { sum } = here, inner = (sum.length - 1) / 2, all = Math.max(size, length[v]), [a, b] = [all / size, all / length[v]];
+      const far = reach * a + inner * b, turn = 2 * Math.PI / all, one = exact[v] ? () => 1 : law.waves[law.which[v]], found = new Float64Array(2 * reach + 1);
+      const weights = new Float64Array(2 * far + 1);
+      for (let k = -far; k <= far; k += 1) weights[k + far] = one(turn * k + shift);
+      for (let i = -reach; i <= reach; i += 1) {
+        let value = 0;
+        for (let j = 0, k = i * a + inner * b + far; j < sum.length; j += 1, k -= b) value += sum[j] * weights[k];
+        found[i + reach] = value;
+      }
+      here.scale ||= found[reach];
+      for (let i = 0; i < found.length; i += 1) found[i] /= here.scale;
+      return found;
     };
     const norms = new Map();
     const norm = (v) => {
@@ -277,16 +347,32 @@ const noiseOf = (() => {
     };
   };
 
+  /* Some figures of which all are sums: their covariance, and simulated errors where the law has no formula. */
+  const studied = (law) => {
+    const count = law.own.length, others = law.others.length;
+    const sums = law.kind === "study" && Array.from({ length: count }, (_, i) => law.drawn.subarray(i * law.size, (i + 1) * law.size));
+    return (weights) => {
+      const own = Float64Array.from(law.own, (at, i) => law.others.reduce((found, other, j) => found + law.rest[i * others + j] * weights[other], weights[at]));
+      const square = own.reduce((found, a, i) => found + a * own.reduce((sum, b, j) => sum + b * law.covariance[i * count + j], 0), 0);
+      const error = Math.sqrt(Math.max(square, 0)) + law.rounded * weights.reduce((found, each) => found + Math.abs(each), 0);
+      if (!sums) return { error, normal: true };
+      const errors = new Float64Array(law.size);
+      own.forEach((weight, i) => { if (weight) sums[i].forEach((each, k) => { errors[k] += weight * each; }); });
+      return { error, errors };
+    };
+  };
+
   /* What the page says, made ready: sums by weights on the outputs. Null: nobody can tell without simulating. */
   return (law) => {
     if (!law) return () => null;
+    if (law.own) return studied(law);
     law.waves = law.parameter.map((each, k) => (each === null ? null : reaches.wave(law, k)));
     if (law.rows) law.spread = Float64Array.from(law.which, (k) => law.spreads[k]);
     if (law.kind === "given") {
       let made = null;
       return (weights) => (made ??= tree(law))(weights);
     }
-    const bare = (weights) => (law.rows ? moved(law, weights) : weights), of = (u) => independent(law, u);
+    const bare = (weights) => moved(law, weights), of = (u) => independent(law, u);
     return Object.assign((weights) => ({ ...of(bare(weights)), normal: law.kind === "normal" }), { bare, of });
   };
 })();

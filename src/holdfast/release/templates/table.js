@@ -9,9 +9,10 @@ const tables = (() => {
   const numbers = (told) => {
     if (Array.isArray(told)) return Float64Array.from(told);
     if (typeof told !== "string") return "all" in told ? new Float64Array(told.n).fill(Number(told.all)) : Float64Array.from(unrun(told.runs));
-    const bytes = Uint8Array.from(atob(told.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0)), view = new DataView(bytes.buffer);
+    const bytes = bytesOf(told), view = new DataView(bytes.buffer);
     return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
   };
+  const bytesOf = (told) => Uint8Array.from(atob(told.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
   const sparse = (told) => {
     if (!told) return null;
     const start = [0];
@@ -40,8 +41,11 @@ const tables = (() => {
       for (let i = 0; i < order.length; i += 1) order.push(...below[order[i]]);
       table.tree = { parents, order, below, by: told.tree.by };
     }
-    if (told.law) {
-      const law = table.law = { ...told.law, which: Int32Array.from(unrun(told.law.which)), rows: sparse(told.law.rows) };
+    if (told.law?.own) {
+      const { rest, covariance, drawn, bytes } = told.law, kinds = { "<i1": Int8Array, "<i2": Int16Array, "<f8": Float64Array };
+      table.law = { ...told.law, rest: numbers(rest), covariance: numbers(covariance), drawn: drawn && new kinds[bytes](bytesOf(drawn).buffer) };
+    } else if (told.law) {
+      const law = table.law = { ...told.law, which: Int32Array.from(unrun(told.law.which)), rows: sparse(told.law.rows), told: sparse(told.law.told) };
       law.tops = 0;
       for (let r = 0; law.rows && r + 1 < law.rows.start.length; r += 1) {
         const signs = law.rows.sign.slice(law.rows.start[r], law.rows.start[r + 1]);
@@ -85,12 +89,9 @@ const tables = (() => {
     const chosen = new Uint8Array(table.rows).fill(1), named = {};
     for (const [column, wanted] of Object.entries(where)) {
       if (column === "level" || !Object.hasOwn(table.codes, column)) refuse(`there is no column ${quoted(column)}`);
-      const values = Array.isArray(wanted) ? wanted.map(String) : [String(wanted)], texts = table.texts[column];
-      const codes = new Set(values.map((value) => {
-        const code = texts.indexOf(value);
-        return code < 0 ? refuse(`${quoted(column)} has no value ${quoted(value)}`) : code;
-      }));
-      const found = table.codes[column];
+      const values = Array.isArray(wanted) ? wanted.map(String) : [String(wanted)], found = table.codes[column];
+      const places = (table.places_of ??= {})[column] ??= new Map(table.texts[column].map((text, code) => [text, code]));
+      const codes = new Set(values.map((value) => places.get(value) ?? refuse(`${quoted(column)} has no value ${quoted(value)}`)));
       for (let i = 0; i < found.length; i += 1) if (!codes.has(found[i])) chosen[i] = 0;
       const plain = table.labels.find((name) => name + LABEL === column) ?? column;
       named[plain] = wanted;
@@ -154,13 +155,13 @@ const tables = (() => {
   const known = (table, asked) => {
     const used = [];
     asked.forEach((each, i) => { if (each) used.push(i); });
-    if (table.known === "file" || table.known === "nothing") {
-      const alone = used.length === 1 ? used[0] : refuse("Only single figures are answered here: for sums ask Python, hf.load(…).table().estimate(…).");
+    if (table.known !== "law" && table.known !== "bounds") {
+      const why = table.known === "simulation" ? "Sums of this table take a simulation that is too long for a page" : "Only single figures are answered here";
+      const alone = used.length === 1 ? used[0] : refuse(`${why}: ask Python, hf.load(…).table().estimate(…).`);
       return { table, asked, alone, value: times(asked, table.value), error: null, sure: true, certain: [-Infinity, Infinity] };
     }
     const weights = ofOutputs(table, asked);
     const sum = { table, asked, weights, value: times(asked, table.value), certain: certain(table, weights), alone: used.length === 1 ? used[0] : null };
-    if (table.known === "simulation") refuse("Errors of these figures are known from simulation alone: ask Python, hf.load(…).table().estimate(…).");
     sum.noise = table.noise(weights);
     sum.error = sum.noise ? sum.noise.error : null;
     sum.centre = times(weights, table.centre);
@@ -170,7 +171,7 @@ const tables = (() => {
   };
   const far = (noise, tail) => {
     if (noise.normal) return noise.error * reaches.normal(tail);
-    const found = reaches.least(noise, tail) ?? reaches.wide(noise, tail);
+    const found = noise.errors ? reaches.simulated(noise.errors.map(Math.abs), tail) : reaches.least(noise, tail) ?? reaches.wide(noise, tail);
     return found === null ? refuse("So rare an error cannot be computed here: ask Python, hf.load(…).table().estimate(…).") : found;
   };
   const interval = (sum, confidence) => {
