@@ -194,7 +194,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 
 .ready <- function(told) {
   if (!told$held) stop("report.html does not hold the rows of ", told$name, ": ask Python", call. = FALSE)
-  if (!told$known %in% c("law", "bounds")) stop("the errors of ", told$name, " are known from simulation alone: ask Python", call. = FALSE)
+  if (!told$known %in% c("law", "bounds") || !is.null(told$law$own)) stop("the errors of ", told$name, " are known from simulation alone: ask Python", call. = FALSE)
   held <- told
   held$columns <- unlist(told$columns)
   held$places <- unlist(told$places)
@@ -207,6 +207,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     for (name in c("parameter", "variance", "spreads")) law[[name]] <- vapply(law[[name]], .number, 0)
     law$which <- .unrun(law$which) + 1
     law["rows"] <- list(.sparse(told$law$rows))
+    law["told"] <- list(.sparse(told$law$told))
     held$law <- law
     tree <- if (law$kind == "given") .tree(law)
     held$noise <- function(weights) if (is.null(tree)) .independent(law, .bare(law, weights)) else tree(weights)
@@ -350,6 +351,10 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 
 .bare <- function(law, weights) {
   rows <- law$rows
+  for (some in split(seq_along(law$told$at), law$told$row)) { # what is not measured is told by what is
+    share <- weights[law$told$at[some[1]]] / law$told$sign[some[1]]
+    weights[law$told$at[some]] <- weights[law$told$at[some]] - share * law$told$sign[some]
+  }
   if (is.null(rows)) return(weights)
   spread <- law$spreads[law$which]
   across <- function(x) .added(rows$sign * x[rows$at], rows$row, rows$count)
