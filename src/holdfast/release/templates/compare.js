@@ -92,6 +92,7 @@ const comparing = (() => {
     const found = (wrong) => ({ larger: sum.centre === 0 ? null : first_is ? "first" : "second", wrong });
     if (sum.certain[0] > 0 || sum.certain[1] < 0) return { larger: sum.certain[0] > 0 ? "first" : "second", wrong: 0 };
     if (sum.sure || sum.centre === 0) return found(sum.sure ? 1 : 0.5);
+    if (first_is ? sum.certain[1] === 0 : sum.certain[0] === 0) return { larger: null, wrong: 0.5 }; /* the other way is certain */
     const whole = !sum.weights.some((each) => each % 1), size = Math.abs(sum.centre);
     const far = (tail) => (sum.noise.normal ? tables.far(sum.noise, tail)
       : sum.noise.errors ? reaches.simulated(sum.noise.errors.map(Math.abs), tail) ?? Infinity

@@ -2,7 +2,7 @@
 (() => {
   const form = document.getElementById("question");
   if (!form) return;
-  const SHOWN = 200, SVG = "http://www.w3.org/2000/svg";
+  const SHOWN = 200, FEW = 4, SVG = "http://www.w3.org/2000/svg";
   const make = (tag, words = "", more = {}) => Object.assign(document.createElement(tag), { textContent: words }, more);
   const at = (id) => document.getElementById(id);
   const state = { table: asked.told[0].name, ask: "sum", a: {}, b: {}, c: 0.95 };
@@ -12,7 +12,7 @@
     return Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: value % 1 ? Math.max(digits, 2) : 0 }).replace("-", "\u2212") : value > 0 ? "no upper limit" : value < 0 ? "no lower limit" : "not known";
   };
   const shown = ({ value, low, high }) => [places(value, high - low), `${places(low, high - low)} to ${places(high, high - low)}`];
-  const named = (where) => Object.values(where).map((some) => some.slice(0, 4).join(" + ") + (some.length > 4 ? ` and ${some.length - 4} more` : "")).join(", ");
+  const named = (where) => Object.values(where).map((some) => some.slice(0, 4).join(" + ") + (some.length > 4 ? ` and ${some.length - 4} more` : "")).join(", ") || "all";
   const percent = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
@@ -73,7 +73,7 @@
   const covers = (c, k = 1) => (k === 1
     ? `Of 100 intervals that are made like this one, at least ${Number((100 * c).toPrecision(4))} hold the true figure.`
     : `All ${k} intervals hold their true figures together in at least ${Number((100 * c).toPrecision(4))} of 100 cases: each is made at ${(100 * (1 - (1 - c) / k)).toFixed(2)} % (Bonferroni).`);
-  const odds = (wrong) => (wrong === 0 ? "never, by what is certain" : wrong >= 0.5 ? "as likely as not" : wrong <= 2e-8 ? "in fewer than 1 of 10,000,000 cases" : `in at most ${(100 * wrong).toPrecision(2)} of 100 cases`);
+  const odds = (wrong) => (wrong <= 2e-8 ? "in fewer than 1 of 10,000,000 cases" : `in at most ${(100 * wrong).toPrecision(2)} of 100 cases`);
   const ASKS = {
     sum: ["Sum of the rows", (t, { a, c }) => [[{ name: named(a), ...tables.estimate(t, a, c) }], covers(c)]],
     each: ["Each row by itself", (t, { a, c }) => {
@@ -84,7 +84,9 @@
     ratio: ["Ratio to those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} : ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
     difference: ["Difference from those compared with", (t, { a, b, c }) => {
       const found = comparing.difference(t, a, b, c), { larger, wrong } = comparing.larger(t, a, b);
-      const which = larger === null ? "Neither is larger as far as the figures tell." : `${named(larger === "first" ? a : b)} is the larger one. If it were not, figures would say so ${odds(wrong)}.`;
+      const first = `${named(larger === "first" ? a : b)} is the larger one`;
+      const which = larger === null || wrong >= 0.5 ? "Which is larger the figures do not tell." : wrong === 0 ? `${first}: that is certain.`
+        : `${first}. If it were not, noise would make it look so ${odds(wrong)}.`;
       return [[{ name: `${named(a)} \u2212 ${named(b)}`, ...found }], `${covers(c)} ${which}`];
     }, true],
     rank: ["Rank of each row", (t, { a, c }) => {
@@ -149,7 +151,7 @@
       });
       const fields = make("div", "", { className: "fields" });
       for (const [words, field] of [["Filter", filter], ["Paste", pasted]]) { const one = make("label", `${words} ${column}`); one.append(field); fields.append(one); }
-      box.append(summary, fields, list);
+      box.append(summary, ...(t.texts[column].length > FEW ? [fields] : []), list);
       box.addEventListener("toggle", () => { if (box.open && !list.childElementCount) listed(); });
       if (box.open) listed();
       changed();
