@@ -124,6 +124,16 @@ def test_the_larger_one_is_wrong_as_often_as_intervals_tell(opened, folders, kin
             assert not out or (known.low > 0) == (found["larger"] == "first")
 
 
+def test_noise_says_nothing_against_what_is_certain(opened, folders):
+    """A borough is never smaller than one of its zones, whatever the noise makes it look like."""
+    page = opened.page(folders("hierarchy by onto") / "report.html")
+    found = page("""(() => {
+      const zone = tables.weightsOf(asked.table(), {zone: 'S1'}), table = {...asked.table(), centre: zone.map((each) => 90 * each)};
+      return comparing.larger(table, {borough: 'South'}, {zone: 'S1'});
+    })()""")
+    assert found == {"larger": None, "wrong": 0.5}
+
+
 def test_ranks_hold_at_once_by_pairs(opened, folders):
     page, table = opened.page(folders("hierarchy by onto") / "report.html"), load(folders("hierarchy by onto")).table()
     zones = [{"zone": zone} for zone in ("N1", "N2", "S1", "S2", "S3")]
