@@ -128,8 +128,8 @@ def test_noise_says_nothing_against_what_is_certain(opened, folders):
     """A borough is never smaller than one of its zones, whatever the noise makes it look like."""
     page = opened.page(folders("hierarchy by onto") / "report.html")
     found = page("""(() => {
-      const zone = tables.weightsOf(asked.table(), {zone: 'S1'}), table = {...asked.table(), centre: zone.map((each) => 90 * each)};
-      return comparing.larger(table, {borough: 'South'}, {zone: 'S1'});
+      const table = asked.table(), zone = tables.weightsOf(table, {zone: 'S1'}), centre = zone.map((each) => 90 * each);
+      return comparing.larger({...table, centre}, {borough: 'South'}, {zone: 'S1'});
     })()""")
     assert found == {"larger": None, "wrong": 0.5}
 

@@ -222,11 +222,14 @@ const noiseOf = (() => {
       const bent = order.filter((v) => bends[v]).reverse();
       const still = ([c]) => !bends[c] && !rest[c], parts = new Map(bent.map((v) => [v, kinds(v, rest)]));
       /* Nodes of many children, up to the top: what these make is faint but at few angles, and no circle is needed. */
-      const narrow = new Map(), wide = new Map();
+      const narrow = new Map(), wide = new Map(), nears = new Map();
+      for (const v of bent) {
+        const inner = parts.get(v).filter(([c]) => bends[c] && nears.get(c) && !rest[c]).map(([c]) => [c, nears.get(c)]);
+        nears.set(v, (exact[v] ? parent[v] < 0 : measured(v)) ? nearest(v, parts.get(v).filter(still), inner) : null);
+      }
       for (const v of bent.slice().reverse()) {
-        const all = parts.get(v), moving = all.filter((each) => !still(each)), known = exact[v] ? parent[v] < 0 : measured(v);
-        const near = known && (parent[v] < 0 || narrow.has(parent[v])) ? nearest(v, all.filter(still)) : null;
-        if (near) narrow.set(v, { near, moving, scale: 0 });
+        const all = parts.get(v), moving = all.filter((each) => !still(each)), near = nears.get(v);
+        if (near && (parent[v] < 0 || narrow.has(parent[v]))) narrow.set(v, { near, moving, scale: 0 });
         else wide.set(v, [product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times])), moving]);
       }
       const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
@@ -274,13 +277,18 @@ const noiseOf = (() => {
       at(0); /* what all is divided by */
       return at;
     };
-    /* What children that stay make of a node around angle 0, where it is not faint: it falls on both sides. */
-    const nearest = (v, still) => {
-      const side = [], size = length[v];
+    /* What children that stay make of a node around angle 0, as long as it is not faint beside what the others may. */
+    const nearest = (v, still, others) => {
+      const side = [], size = length[v], tops = [];
       for (let k = 0; k <= size / 2; k += 1) {
-        let value = 1;
+        let value = 1, rest = 1;
         for (const [c, times] of still) if (!exact[c]) value *= (children[c].length ? flatSpectrum(c, size)[k] : law.waves[law.which[c]](2 * Math.PI * k / size)) ** times;
-        if (Math.abs(value) < FAINT) return Float64Array.from([...side.slice(1).reverse(), ...side]);
+        for (let i = 0; i < others.length && Math.abs(value * rest) >= FAINT; i += 1) {
+          const [c, near] = others[i], middle = (near.length - 1) / 2, one = law.waves[law.which[c]];
+          const most = near.reduce((found, each, j) => found + each * one(2 * Math.PI * (k / size - (j - middle) / length[c])), 0);
+          rest *= most / (tops[i] ??= most);
+        }
+        if (Math.abs(value * rest) < FAINT) return Float64Array.from([...side.slice(1).reverse(), ...side]);
         if (side.push(value) > MOST_NEAR) return null;
       }
       return null;
