@@ -32,6 +32,8 @@ LARGEST = 2.0**53
 STUDIED, NEAR = 1_200_000, 1e-9
 #: Figures whose covariance it holds, at most.
 WIDEST = 100
+#: Rows that are looked at, in all, to tell figures that are not measured.
+MOST_TRIED = 10**7
 
 
 def asked(folder: Path, certificate: Certificate) -> str:
@@ -131,9 +133,10 @@ def _free_rows(model: ErrorModel) -> tuple[Any, Any] | None:
 
 def _without(rows: Any, columns: Ints) -> tuple[Any, Any] | None:
     """Rows that have none of these columns, and one more for each, whose first entry is there."""
-    left = {
-        r: dict(zip(rows[[r]].indices.tolist(), rows[[r]].data.tolist(), strict=True)) for r in range(rows.shape[0])
-    }
+    if not columns.size or columns.size * rows.shape[0] > MOST_TRIED:
+        return None if columns.size else (rows, None)
+    parts = zip(*(np.split(each, rows.indptr[1:-1]) for each in (rows.indices, rows.data)), strict=True)
+    left = {r: dict(zip(at.tolist(), data.tolist(), strict=True)) for r, (at, data) in enumerate(parts)}
     told: list[dict[int, float]] = []
     for column in columns.tolist():
         having = [r for r, row in left.items() if column in row]
@@ -148,7 +151,7 @@ def _without(rows: Any, columns: Ints) -> tuple[Any, Any] | None:
                     left[r][at] = left[r].get(at, 0) - share * value
                     if not left[r][at]:
                         del left[r][at]
-    return (rows if not told else _stacked(list(left.values()), rows.shape[1])), _stacked(told, rows.shape[1])
+    return _stacked(list(left.values()), rows.shape[1]), _stacked(told, rows.shape[1])
 
 
 def _stacked(rows: list[dict[int, float]], n: int) -> Any:
@@ -162,7 +165,7 @@ def _stacked(rows: list[dict[int, float]], n: int) -> Any:
 def _studied(table: LoadedTable, spread: Spread) -> dict[str, Any] | None:
     """Simulated errors of some outputs, what makes those of all from them, and their covariance; None: too many."""
     size = study_size(table.certificate.outputs)
-    if size is None or table.certificate.outputs * size > 50 * STUDIED:
+    if size is None or table.certificate.outputs * size > 3 * STUDIED:
         return None
     errors = table.errors(size, seeded(0)).astype(np.float64)
     n, few = errors.shape[1], errors[: 20 * errors.shape[1]]
