@@ -24,6 +24,8 @@ SHARE, FAINT = 1e-3, 1e-4
 ROUND, MOST = 16, 240
 #: Standard errors in that of the normal part, and the margins that are tried, in its own.
 BLUR, MARGINS = 12.0, np.arange(1.0, 4.25, 0.25)
+#: Less than how often a normal part lies within the lowest margin on one side.
+LEFT = 0.83
 #: Most terms of errors that are blurred.
 MOST_BLURRED = 2_000
 #: Slopes of Chernoff's limit lie between these, over the error and over the largest weight; and how near the best.
@@ -92,10 +94,13 @@ class Sums:
         if self.error == 0 or tail < LEAST:
             return None if self.error else 0.0
         blur = self.error / min(law.blur for law, _ in self.parts)
-        return _blurred(self._phi, self._around(tail), blur, tail)
+        return _blurred(self._phi, self._around(LEFT * tail, blur), blur, tail)
 
-    def proved_reach(self, tail: float) -> float:
-        """Chernoff's limit: P(x ≥ q) ≤ E e^{tx}·e^{−tq} for every t > 0. Wide; infinite where nothing is known."""
+    def proved_reach(self, tail: float, blur: float = 0.0) -> float:
+        """Chernoff's limit: P(x ≥ q) ≤ E e^{tx}·e^{−tq} for every t > 0. Wide; infinite where nothing is known.
+
+        With a `blur` it is that of x + z, z normal and independent with this standard error.
+        """
         if self.error == 0:
             return 0.0
         ends = self.error, float(np.abs(self._leaves).max())
@@ -103,7 +108,8 @@ class Sums:
 
         def limit(place: float) -> float:
             slope = math.exp(place)
-            return (sum(law.tilted(weights, slope) for law, weights in self.parts) - math.log(tail)) / slope
+            tilted = (slope * blur) ** 2 / 2 + sum(law.tilted(weights, slope) for law, weights in self.parts)
+            return (tilted - math.log(tail)) / slope
 
         inner = [high - (high - low) * GOLDEN, low + (high - low) * GOLDEN]
         limits = [limit(place) for place in inner]
@@ -124,9 +130,9 @@ class Sums:
     def _leaves(self) -> Floats:
         return np.concatenate([law.at_leaves(weights) * law.unit for law, weights in self.parts])
 
-    def _around(self, tail: float) -> float:
+    def _around(self, tail: float, blur: float = 0.0) -> float:
         """Farther than they reach, and than what may be forgotten lies: this comes around the circle."""
-        return self.proved_reach(tail) + self.proved_reach(SHARE * tail / 2)
+        return self.proved_reach((1 - 2 * SHARE) * tail, blur) + self.proved_reach(SHARE * tail / 2, blur)
 
     def _phi(self, frequencies: Floats) -> Floats | None:
         result = np.ones(frequencies.size)
@@ -176,10 +182,10 @@ def _on_steps(
         return None
     size = 2 * half + 1  # places around the circle; terms come in pairs
     base = 2 * math.pi / (size * step)
-    terms = np.zeros(0)
+    terms, faint = np.zeros(0), FAINT * tail / max(1.0, math.log(half) / 10)
     while terms.size < half:
-        if falls is not None and terms.size and abs(terms[-1]) < FAINT * tail:
-            if falls(base * terms.size) < FAINT * tail:
+        if falls is not None and terms.size and abs(terms[-1]) < faint:
+            if falls(base * terms.size) < faint:
                 break
             falls = None
         places: Floats = np.arange(terms.size + 1, min(terms.size + ROUND, half) + 1, dtype=np.float64)
