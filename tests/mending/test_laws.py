@@ -58,6 +58,20 @@ def test_laws_are_those_of_enumeration(name):
     assert np.abs(drawn.mean(axis=0) - means).max() < 6 * found.standard_error.max() / 4_000**0.5
 
 
+def test_the_total_of_two_groups_of_two_has_the_spread_of_enumeration():
+    """Samples that are weighted level by level (reconc_buis of bayesreconpy 0.4.1) say 1.85."""
+    laws = [poisson(mean, 40) for mean in (8, 4, 4, 2, 2, 2, 2)]
+    groups = [np.convolve(laws[i], laws[i + 1])[:40] * laws[k] for i, k in ((3, 1), (5, 2))]
+    total = np.convolve(*groups)[:40] * laws[0]
+    total /= total.sum()
+    values = np.arange(40)
+    found = hf.reconcile_laws(TREE, laws)
+    spread = float(total @ (values - total @ values) ** 2) ** 0.5
+    assert round(spread, 3) == 1.634
+    assert abs(found.standard_error[0] - spread) < 1e-12
+    assert abs(found.mean[0] - total @ values) < 1e-12
+
+
 def test_a_law_of_its_own_for_each_of_many_nodes():
     """More laws than are looked for one by one, at leaves and at nodes above them, against plain convolutions."""
     generator = np.random.default_rng(3)

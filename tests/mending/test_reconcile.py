@@ -96,6 +96,26 @@ def test_exact_figures_steps_and_missing_ones() -> None:
     assert given.most(1).tolist() == [0]
 
 
+def test_missing_figures_have_the_bars_of_what_they_follow_from_and_none_where_they_follow_from_nothing() -> None:
+    found = hf.reconcile([10, 6, 5, np.nan, 3, 4], TREE, 2.0, step=None)
+    known = np.array([0, 1, 2, 4, 5])
+    rows = np.array([[1, -1, -1, 0, 0], [0, 0, 1, 0, -1]])  # what is left of the rules
+    left = 4 * (np.eye(5) - rows.T @ np.linalg.solve(rows @ rows.T, rows))
+    assert found.standard_error[known] == pytest.approx(np.sqrt(np.diagonal(left)), abs=1e-4)
+    assert found.standard_error[3] == pytest.approx(np.sqrt(left[1, 1] + left[3, 3] - 2 * left[1, 3]), abs=1e-2)
+    assert found.values[3] == pytest.approx(found.values[1] - found.values[4])
+    open_ = hf.reconcile([10, 6, 5, np.nan, np.nan, 4], TREE, 2.0)
+    assert np.isinf(open_.standard_error).tolist() == [False, False, False, True, True, False]
+    assert open_.interval()[3].tolist() == [-np.inf, np.inf]
+
+
+def test_rules_that_are_said_twice_count_once() -> None:
+    y = [10, 6, 5, 3, 3, 4]
+    once, twice = (hf.reconcile(y, rules, 1.0) for rules in ([TREE], [TREE, TREE, hf.equals(A, [0, 0, 0])]))
+    assert once.values.tolist() == twice.values.tolist()
+    assert once.standard_error == pytest.approx(twice.standard_error)
+
+
 def test_intervals_cover_as_they_say() -> None:
     rng = np.random.default_rng(5)
     truth = TREE.sum_up(rng.poisson(50, 3).astype(float))

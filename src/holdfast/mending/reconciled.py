@@ -65,15 +65,17 @@ class Reconciled:
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """diag(own) + factors·factorsᵀ."""
+    """diag(own) + factors·factorsᵀ; missing figures with a variance above `undecided` are left open by others."""
 
     own: Floats
     factors: Floats
+    undecided: float = np.inf
 
     def seen(self, known: Bools, unit: float) -> Covariance:
         """The same in steps, with a variance far above all others for what is missing."""
         own = np.where(known, self.own, OPEN * self.own.max()) / unit**2
-        return Covariance(own, np.where(known[:, None], self.factors, 0.0) / unit)
+        undecided = np.inf if known.all() else own[~known].min() / 4
+        return Covariance(own, np.where(known[:, None], self.factors, 0.0) / unit, undecided)
 
     def times(self, x: Any) -> Any:
         return self.own[:, None] * x + self.factors @ (self.factors.T @ x)
@@ -269,4 +271,5 @@ class Linear:
         if self.A.shape[0] * variances.size > MOST_ENTRIES:
             return np.full(variances.size, np.nan)
         across = self.covariance.times(self.A.T.toarray())
-        return np.sqrt(np.maximum(variances - (across * self._prices(across.T).T).sum(axis=1), 0.0))
+        left = np.maximum(variances - (across * self._prices(across.T).T).sum(axis=1), 0.0)
+        return np.sqrt(np.where(left > self.covariance.undecided, np.inf, left))
