@@ -1,73 +1,72 @@
-"""Compiled passes over all nodes of a forest: breadth-first order, and sums towards the roots."""
+"""Passes over all nodes of a forest: breadth-first order, its levels, and sums towards the roots."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from holdfast.arrays import Ints, compiled, only_read
+from holdfast.arrays import Ints, only_read, ranges
 
 
 def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:
-    """Return (start, children, order, depth, reached) of the forest in O(n); the arrays can only be read.
+    """Return (start, children, order, depth, reached) of the forest; the arrays can only be read.
 
     The children of node v, by increasing id, are ``children[start[v]:start[v + 1]]``. `order` lists the nodes
     breadth-first: roots by increasing id, then their children, and so on, so that siblings stand together.
-    Nodes on or below a cycle are never reached: `reached` is then smaller than n.
+    Nodes on or below a cycle are never reached: `reached` is then smaller than n, and their depth is −1.
     """
-    start, children, order, depth, reached = _breadth_first(only_read(parents))
-    return only_read(start), only_read(children), only_read(order), only_read(depth), reached
+    n, roots = parents.size, np.flatnonzero(parents < 0)
+    counts = np.bincount(parents[parents >= 0], minlength=n)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    children = np.argsort(parents, kind="stable")[roots.size :]
+    depth = np.full(n, -1, dtype=np.int64)
+    order, level = [], roots
+    while level.size:
+        depth[level] = len(order)
+        order.append(level)
+        level = children[ranges(start[level], counts[level])]
+    whole = np.concatenate(order) if order else roots
+    return only_read(start), only_read(children), only_read(whole), only_read(depth), whole.size
 
 
-@compiled(beyond=20_000)
-def _breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover (compiled)
-    n = parents.size
-    start = np.zeros(n + 1, np.int64)
-    for v in range(n):
-        if parents[v] >= 0:
-            start[parents[v] + 1] += 1
-    for v in range(n):
-        start[v + 1] += start[v]
-    children = np.empty(start[n], np.int64)
-    free = start[:n].copy()
-    order = np.empty(n, np.int64)
-    depth = np.full(n, -1, np.int64)
-    reached = 0
-    for v in range(n):
-        p = parents[v]
-        if p >= 0:
-            children[free[p]] = v
-            free[p] += 1
-        else:
-            order[reached] = v
-            depth[v] = 0
-            reached += 1
-    i = 0
-    while i < reached:
-        v = order[i]
-        for c in range(start[v], start[v + 1]):
-            order[reached] = children[c]
-            depth[children[c]] = depth[v] + 1
-            reached += 1
-        i += 1
-    return start, children, order, depth, reached
+def levels(start: Ints, order: Ints) -> list[Ints]:
+    """The nodes of each depth, roots first: `order` lists roots, and then the children of its nodes in turn."""
+    result, begin, end = [], 0, order.size - int(start[-1] - start[0])
+    while begin < end:
+        level = order[begin:end]
+        result.append(level)
+        begin, end = end, end + int((start[level + 1] - start[level]).sum())
+    return result
 
 
-@compiled(beyond=20_000)
-def sum_towards_roots(parents: Ints, order: Ints, values: Any, limit: Any) -> int:  # pragma: no cover (compiled)
+def families(parents: Ints, nodes: Ints) -> tuple[Ints, Ints]:
+    """The parents of nodes, of which siblings stand together, and where the children of each begin."""
+    above = parents[nodes]
+    first = np.flatnonzero(np.diff(above, prepend=-1))
+    return above[first], first
+
+
+def upwards(start: Ints, order: Ints) -> Iterator[Ints]:
+    """The levels of a forest below its roots, deepest first."""
+    yield from levels(start, order)[:0:-1]
+
+
+def sum_towards_roots(parents: Ints, start: Ints, order: Ints, values: npt.NDArray[Any], limit: float) -> int:
     """Add every node's row of `values` to its parent's, deepest first, in place.
 
-    Returns -1, or the first node whose sum reaches ±limit: both summands are below the limit, so the sum
-    itself cannot have wrapped round when it is looked at.
+    Returns -1, or a node whose sum reaches ±limit: below it, sums that left 64 bits on the way are what they should be.
     """
-    for i in range(order.size - 1, -1, -1):
-        v = order[i]
-        p = parents[v]
-        if p >= 0:
-            for k in range(values.shape[1]):
-                total = values[p, k] + values[v, k]
-                if total >= limit or total <= -limit:
-                    return p
-                values[p, k] = total
+    for level in upwards(start, order):
+        above, first = families(parents, level)
+        below = values[level]
+        size = np.add.reduceat(np.abs(below.astype(np.float64)), first) + np.abs(values[above].astype(np.float64))
+        ends = np.append(first[1:], level.size)
+        for k in np.flatnonzero((size >= limit / 2).any(axis=1)).tolist():
+            columns = np.vstack([values[above[k]], below[first[k] : ends[k]]]).T.tolist()
+            if any(abs(sum(column)) >= limit for column in columns):
+                return int(above[k])
+        values[above] += np.add.reduceat(below, first)
     return -1

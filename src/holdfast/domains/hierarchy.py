@@ -217,7 +217,7 @@ class Hierarchy:
         sums = np.zeros((self.n, int(np.prod(values.shape[1:]))), checked.dtype)
         sums[self.leaves] = checked.reshape(self.n_leaves, -1)
         limit = LARGEST if exact else np.inf
-        trouble = sum_towards_roots(self.parents, self.order, sums, limit)
+        trouble = sum_towards_roots(self.parents, self.child_start, self.order, sums, limit)
         if trouble >= 0:
             raise Refused(f"leaf_values must have sums below 2**62 in size, unlike the one at node {trouble}")
         return sums.reshape(self.n, *values.shape[1:])

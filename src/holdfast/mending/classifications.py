@@ -62,7 +62,7 @@ class Classification:
         for above in self.parents:
             start, _, order, *_ = breadth_first(above)
             count = (np.diff(start) == 0).astype(np.int64)[:, None]
-            sum_towards_roots(above, order, count, LARGEST)
+            sum_towards_roots(above, start, order, count, LARGEST)
             found.append(count[:, 0])
         return found
 

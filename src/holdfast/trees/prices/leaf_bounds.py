@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arrays import Bools, Floats, Ints, Owner, compiled, kept
-from holdfast.domains.breadth_first import breadth_first
+from holdfast.arrays import Bools, Floats, Ints, Owner, kept
+from holdfast.domains.breadth_first import breadth_first, families, levels
 
 #: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
 MOST_ENTRIES = 1 << 23
@@ -58,6 +58,11 @@ class LeafBounds(Owner):
         return replace(self, width=np.frombuffer(width).copy())
 
     @cached_property
+    def levels(self) -> list[Ints]:
+        """The outputs of each depth, roots first, siblings together."""
+        return levels(self._passed[0], self.order)
+
+    @cached_property
     def is_leaf(self) -> Bools:
         return np.asarray(np.diff(self._passed[0]) == 0)
 
@@ -69,7 +74,11 @@ class LeafBounds(Owner):
     @cached_property
     def top(self) -> Ints:
         """The lowest exact output at or above each output; −1 where there is none."""
-        return np.asarray(_tops(self.parents, self.order, self.exact))
+        result = np.full(self.parents.size, -1, dtype=np.int64)
+        for level in self.levels:
+            above = self.parents[level]
+            result[level] = np.where(self.exact[level], level, np.where(above < 0, -1, result[above]))
+        return result
 
     @cached_property
     def changeable(self) -> Bools:
@@ -84,20 +93,19 @@ class LeafBounds(Owner):
     def summed(self, values: Floats) -> Floats:
         """Each output's sum over the leaves below it, from values that are 0 at inner outputs."""
         sums = values.copy()
-        _sum_up(self.parents, self.order, sums)
+        for level in reversed(self.levels[1:]):
+            above, first = families(self.parents, level)
+            sums[above] += np.add.reduceat(sums[level], first)
         return sums
 
     @cached_property
     def leaf_class(self) -> Ints:
         """Leaves with the same laws on their path, bounds and steps share a number; −1 at inner outputs."""
-        depth = self.depth[self.order]
-        starts = np.flatnonzero(np.diff(depth, prepend=-1))
         laws = int(self.which.max()) + 1
         path = np.zeros(self.parents.size, np.int64)
         found = 0
-        for start, end in zip(starts, [*starts[1:], depth.size], strict=True):
-            nodes = self.order[start:end]
-            above = path[self.parents[nodes]] if start else 0
+        for nodes in self.levels:
+            above = np.where(self.parents[nodes] < 0, 0, path[self.parents[nodes]])
             numbers = numbered(above * laws + self.which[nodes])
             path[nodes] = found + numbers
             found += int(numbers.max()) + 1
@@ -125,8 +133,15 @@ class LeafBounds(Owner):
         rows, classes = int(inner[-1]) + 1, self.examples.size
         if rows * classes > MOST_ENTRIES:
             return None
-        counts = np.zeros((rows, classes), np.int32)
-        _count(self.parents, self.order, self.is_leaf, self.top, self.leaf_class, inner, counts)
+        together = (self.parents >= 0) & (self.top[self.parents] == self.top)
+        leaves = np.flatnonzero(together & self.is_leaf)
+        cells = inner[self.parents[leaves]] * classes + self.leaf_class[leaves]
+        counts = np.bincount(cells, minlength=rows * classes).astype(np.int32).reshape(rows, classes)
+        for level in reversed(self.levels[1:]):
+            some = level[together[level] & ~self.is_leaf[level]]
+            above, first = families(self.parents, some)
+            if some.size:
+                counts[inner[above]] += np.add.reduceat(counts[inner[some]], first)
         first, member = alike(counts)
         return np.where(self.is_leaf, -1, member[np.maximum(inner, 0)] if rows else -1), counts[first]
 
@@ -166,40 +181,3 @@ def alike(rows: npt.NDArray[Any]) -> tuple[Ints, Ints]:
         keys = wide.view(np.dtype((np.void, wide.dtype.itemsize * wide.shape[1])))[:, 0]
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), member.astype(np.int64)
-
-
-@compiled(beyond=20_000)
-def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (compiled)
-    top = np.empty(parents.size, np.int64)
-    for i in range(order.size):
-        v = order[i]
-        if exact[v]:
-            top[v] = v
-        elif parents[v] >= 0:
-            top[v] = top[parents[v]]
-        else:
-            top[v] = -1
-    return top
-
-
-@compiled(beyond=20_000)
-def _sum_up(parents: Any, order: Any, values: Any) -> None:  # pragma: no cover (compiled)
-    for i in range(order.size - 1, -1, -1):
-        if parents[order[i]] >= 0:
-            values[parents[order[i]]] += values[order[i]]
-
-
-@compiled(beyond=20_000)
-def _count(
-    parents: Any, order: Any, leaf: Any, top: Any, leaf_class: Any, inner: Any, counts: Any
-) -> None:  # pragma: no cover (compiled)
-    for i in range(order.size - 1, -1, -1):
-        v = order[i]
-        p = parents[v]
-        if p < 0 or top[p] != top[v]:
-            continue
-        if leaf[v]:
-            counts[inner[p], leaf_class[v]] += 1
-        else:
-            for k in range(counts.shape[1]):
-                counts[inner[p], k] += counts[inner[v], k]

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from holdfast.arrays import Bools, Floats, Ints, compiled
+from holdfast.arrays import Bools, Floats, Ints
+from holdfast.domains.breadth_first import families
 from holdfast.noise import Independent
 from holdfast.noise.precision import ball, working_precision
 from holdfast.trees.prices.leaf_bounds import MOST_ENTRIES, LeafBounds, alike
@@ -47,7 +48,9 @@ LARGEST_LOSS = 2000.0
 def prices(bounds: LeafBounds, law: Independent) -> Prices | None:
     """What bounds cost under Laplace noise; None where c is not finite or losses are absurd."""
     rates = np.array([0.0 if scale is None else 1 / float(scale) for scale in law.scale_values])[bounds.which]
-    loss = _path_sums(bounds.parents, bounds.order, rates)
+    loss = rates.copy()
+    for level in bounds.levels[1:]:
+        loss[level] += loss[bounds.parents[level]]
     if loss.max() > LARGEST_LOSS:
         return None
     with np.errstate(invalid="ignore"):
@@ -67,17 +70,7 @@ class Prices:
         self.exact_rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
         self.steps = np.minimum(bounds.steps, bounds.width)
         figures = _figures if law.integer else _continuous_figures
-        self.price, self.at_bound = figures(
-            bounds.parents,
-            bounds.order,
-            bounds.is_leaf,
-            bounds.exact,
-            bounds.top,
-            bounds.width,
-            self.steps,
-            rates,
-            loss,
-        )
+        self.price, self.at_bound = figures(bounds, self.steps, rates, loss)
         self.negligible = _negligible(loss)
         self.tiny = arb(0, math.exp(1 - self.negligible))
         self._products: dict[int, arb] = {}
@@ -297,95 +290,62 @@ def _width(value: float) -> arb:
     return exact if abs(value) < 2.0**53 else exact * arb(1, 2.0**-50)
 
 
-@compiled(beyond=20_000)
-def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover (compiled)
-    sums = np.empty(parents.size)
-    for i in range(order.size):
-        v = order[i]
-        sums[v] = rates[v] + (sums[parents[v]] if parents[v] >= 0 else 0.0)
-    return sums
+def _log_stays(loss: Floats, width: Floats) -> Floats:
+    """The logarithm of the probability that a leaf stands at its bound."""
+
+    def log_rest(exponent: Floats) -> Floats:
+        return np.where(exponent > 0.5, np.log1p(-np.exp(-exponent)), np.log(-np.expm1(-exponent)))
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stays = np.where(loss == 0, -np.log(width + 1), log_rest(loss) - log_rest(loss * (width + 1)))
+    return np.where(width == 0, 0.0, stays)
 
 
-@compiled(inner=True)
-def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compiled)
-    if width == 0:
-        return 0.0
-    if loss == 0:
-        return -np.log(width + 1)
-    first = np.log1p(-np.exp(-loss)) if loss > 0.5 else np.log(-np.expm1(-loss))
-    rest = loss * (width + 1)
-    return first - (np.log1p(-np.exp(-rest)) if rest > 0.5 else np.log(-np.expm1(-rest)))
-
-
-@compiled(beyond=20_000)
-def _figures(
-    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
-) -> Any:  # pragma: no cover (compiled)
+def _figures(bounds: LeafBounds, steps: Floats, rates: Floats, loss: Floats) -> tuple[Floats, Floats]:
     """Return log(c_d/c_0) of every leaf, d one record, and log ∏ p_l over the leaves at or below each output.
 
     Below an exact output the second figure is minus the sum of the weights of the leaves below.
     """
-    n = parents.size
-    at_bound, inside, near = np.zeros(n), np.zeros(n), np.zeros(n)
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        p = parents[v]
-        if top[v] < 0:
-            if leaf[v]:
-                at_bound[v] = _log_stays(loss[v], width[v])
-            if p >= 0:
-                at_bound[p] += at_bound[v]
-        elif not exact[v]:
-            if leaf[v]:
-                inside[v] = 1.0 if width[v] >= 1 else 0.0
-            near[v] = inside[v] * np.exp(-rates[v])
-            inside[p] += near[v]
-            at_bound[v] = -inside[v]
-        else:
-            at_bound[v] = -inside[v]
-    share, outside, price = np.ones(n), np.zeros(n), np.zeros(n)
-    for i in range(n):
-        v = order[i]
-        p = parents[v]
-        if top[v] < 0:
-            if p >= 0:
-                step = at_bound[p] - at_bound[v]
-                share[v] = -np.expm1(step) + np.exp(step - 2 * rates[p]) * share[p]
-            if leaf[v] and width[v] >= 1:
-                gain = at_bound[v] + loss[v] - 2 * rates[v]
-                if gain > 500:
-                    price[v] = gain + np.log(share[v])
-                else:
-                    price[v] = np.log1p(np.exp(gain) * share[v] - np.exp(at_bound[v] - loss[v] * width[v]))
-                if steps[v] != 1:
-                    slope = loss[v] - 2 * rates[v]
-                    grown = steps[v] if slope == 0 else np.expm1(steps[v] * slope) / -np.expm1(-slope)
-                    price[v] = min(steps[v] * price[v], np.log1p(np.exp(at_bound[v]) * grown), steps[v] * loss[v])
-        elif not exact[v]:
-            outside[v] = max(inside[p] - near[v], 0.0)
-            if not exact[p]:
-                outside[v] += np.exp(-rates[p]) * outside[p]
-            if leaf[v]:
-                price[v] = steps[v] * np.log1p(np.exp(-rates[v]) * outside[v])
-    return price, at_bound
+    n, parents, leaf, width = bounds.parents.size, bounds.parents, bounds.is_leaf, bounds.width
+    free, held = bounds.top < 0, (bounds.top >= 0) & ~bounds.exact
+    at_bound = bounds.summed(np.where(free & leaf, _log_stays(loss, width), 0.0))
+    inside, near = (leaf & held & (width >= 1)).astype(np.float64), np.zeros(n)
+    for level in reversed(bounds.levels):
+        some = level[held[level]]
+        near[some] = inside[some] * np.exp(-rates[some])
+        above, first = families(parents, some)
+        if some.size:
+            inside[above] += np.add.reduceat(near[some], first)
+    at_bound = np.where(free, at_bound, -inside)
+    share, outside = np.ones(n), np.zeros(n)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for level in bounds.levels[1:]:
+            some = level[free[level]]
+            step = at_bound[parents[some]] - at_bound[some]
+            share[some] = -np.expm1(step) + np.exp(step - 2 * rates[parents[some]]) * share[parents[some]]
+            some = level[held[level]]
+            above = parents[some]
+            outside[some] = np.maximum(inside[above] - near[some], 0.0)
+            outside[some] += np.where(bounds.exact[above], 0.0, np.exp(-rates[above]) * outside[above])
+        gain = at_bound + loss - 2 * rates
+        price = np.log1p(np.exp(gain) * share - np.exp(at_bound - loss * width))
+        price = np.where(gain > 500, gain + np.log(share), price)
+        slope = loss - 2 * rates
+        grown = np.where(slope == 0, steps, np.expm1(steps * slope) / -np.expm1(-slope))
+        several = np.minimum(steps * price, np.minimum(np.log1p(np.exp(at_bound) * grown), steps * loss))
+        price = np.where(width >= 1, np.where(steps == 1, price, several), 0.0)
+        below_exact = steps * np.log1p(np.exp(-rates) * outside)
+    return np.where(leaf & free, price, np.where(leaf & held, below_exact, 0.0)), at_bound
 
 
-@compiled(beyond=20_000)
-def _continuous_figures(
-    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
-) -> Any:  # pragma: no cover (compiled)
+def _continuous_figures(bounds: LeafBounds, steps: Floats, rates: Floats, loss: Floats) -> tuple[Floats, Floats]:
     """Return an upper bound of log(c_d/c_0), d one record, under continuous noise; endless below exact outputs."""
-    price = np.zeros(parents.size)
-    for i in range(order.size):
-        v = order[i]
-        if not leaf[v] or exact[v] or width[v] <= 0:
-            continue
-        price[v] = ENDLESS
-        if top[v] < 0:
-            slope = loss[v] - 2 * rates[v]
-            gained = steps[v] if slope == 0 else np.expm1(steps[v] * slope) / slope
-            all_of_it = -np.expm1(-loss[v] * width[v])
-            # What is lost is e^{−ε(w−a)} − e^{−εw}, divided by 1 − e^{−εw}; written so that small losses do not cancel.
-            lost = np.exp(-loss[v] * (width[v] - steps[v])) * -np.expm1(-loss[v] * steps[v]) / all_of_it
-            price[v] = min(steps[v] * loss[v], np.log1p(loss[v] * gained / all_of_it - lost))
-    return price, np.zeros(parents.size)
+    width, slope = bounds.width, loss - 2 * rates
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        gained = np.where(slope == 0, steps, np.expm1(steps * slope) / slope)
+        all_of_it = -np.expm1(-loss * width)
+        # What is lost is e^{−ε(w−a)} − e^{−εw}, divided by 1 − e^{−εw}; written so that small losses do not cancel.
+        lost = np.exp(-loss * (width - steps)) * -np.expm1(-loss * steps) / all_of_it
+        price = np.fmin(steps * loss, np.log1p(loss * gained / all_of_it - lost))
+    price = np.where(bounds.top < 0, price, ENDLESS)
+    return np.where(bounds.is_leaf & ~bounds.exact & (width > 0), price, 0.0), np.zeros(width.size)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints
 from holdfast.domains.breadth_first import breadth_first
 
 
@@ -38,25 +38,10 @@ def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
     return breadth_first(parents)[2], counts
 
 
-@compiled(beyond=20_000)
 def _split(order: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Tell inner outputs and leaves apart; siblings stand together in `order`, in the order of their parents."""
-    size = 0
-    for k in range(1, counts.size):
-        size += counts[k] > 0
-    inner, leaves = np.empty(size, np.int64), np.empty(order.size - size, np.int64)
-    inner_start, leaf_start = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
-    i, j, last = 0, 0, counts[0]
-    for k in range(size + 1):
-        while i + j < last:
-            v = order[i + j]
-            if counts[v + 1] > 0:
-                inner[i] = v
-                i += 1
-            else:
-                leaves[j] = v
-                j += 1
-        inner_start[k], leaf_start[k] = i, j
-        if k < size:
-            last += counts[inner[k] + 1]
-    return inner, leaves, inner_start, leaf_start
+    is_inner = counts[order + 1] > 0
+    inner = order[is_inner]
+    ends = counts[0] + np.concatenate([[0], np.cumsum(counts[inner + 1])])
+    inner_start = np.concatenate([[0], np.cumsum(is_inner)])[ends]
+    return inner, order[~is_inner], inner_start, ends - inner_start

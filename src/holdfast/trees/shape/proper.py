@@ -7,13 +7,10 @@ whose freedoms can cancel leave a direction of which nothing measured takes noti
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arrays import compiled
-from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.breadth_first import breadth_first, levels
 
 
 def endless(
@@ -26,35 +23,23 @@ def endless(
 
     stopped: measured and exact outputs; low, high: outputs with a lower and an upper bound.
     """
-    order = breadth_first(parents)[2]
-    first, second = _search(parents, order, stopped, low, high)
-    return tuple(int(v) for v in (first, second) if v >= 0)
-
-
-@compiled(beyond=20_000)
-def _search(parents: Any, order: Any, stopped: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
-    n = parents.size
-    leaf = np.ones(n, np.bool_)
-    for v in range(n):
-        if parents[v] >= 0:
-            leaf[parents[v]] = False
-    # By child: one that is free upwards, one that is free downwards (both ways counts as both).
-    upward, downward = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        up = not stopped[v] and (leaf[v] or upward[v] >= 0) and not high[v]
-        down = not stopped[v] and (leaf[v] or downward[v] >= 0) and not low[v]
-        if not up and not down:
-            continue
-        p = parents[v]
-        if p < 0:
-            return v, -1
-        if up and downward[p] >= 0:
-            return downward[p], v
-        if down and upward[p] >= 0:
-            return upward[p], v
-        if up:
-            upward[p] = v
-        if down:
-            downward[p] = v
-    return -1, -1
+    start, _, order, _, _ = breadth_first(parents)
+    leaf = np.diff(start) == 0
+    # By parent: the first and the last child that is free upwards, and downwards (both ways counts as both).
+    upward, downward = np.full((2, 2, parents.size), -1, dtype=np.int64)
+    for level in reversed(levels(start, order)):
+        measured = stopped[level]
+        ups = level[~measured & (leaf[level] | (upward[0, level] >= 0)) & ~high[level]]
+        downs = level[~measured & (leaf[level] | (downward[0, level] >= 0)) & ~low[level]]
+        roots = [each[parents[each] < 0] for each in (ups, downs)]
+        if any(each.size for each in roots):
+            return (int(np.concatenate(roots)[0]),)
+        for ends, free in ((upward, ups), (downward, downs)):
+            ends[0, parents[free[::-1]]], ends[1, parents[free]] = free[::-1], free
+        others = upward[:, parents[downs]]
+        bad = np.flatnonzero((others[0] >= 0) & (others != downs).any(axis=0))
+        if bad.size:
+            first, last = others[:, bad[0]].tolist()
+            child = int(downs[bad[0]])
+            return (last if first == child else first, child)
+    return ()
