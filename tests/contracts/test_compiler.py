@@ -24,10 +24,10 @@ PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 TREE = (
-    "import numpy as np; from holdfast.domains.breadth_first import _breadth_first\n"
-    "_breadth_first.compiled(np.array([-1, 0, 0]))\n"
+    "import numpy as np; from holdfast.trees.normal.passes import _upwards\n"
+    "_upwards.compiled(np.array([1, 1]), np.array([False]), np.array([1.0]))\n"
 )
-HITS = "print(sum(_breadth_first.compiled.stats.cache_hits.values()))\n"
+HITS = "print(sum(_upwards.compiled.stats.cache_hits.values()))\n"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Bools, Ints, compiled
+from holdfast.arrays import Bools, Ints, ranges
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import EQUALITIES, Part
@@ -324,22 +324,13 @@ def _tighten(kept: Ints, better: npt.NDArray[np.bool_], found: Ints, behind: Int
     kept[better], behind[better] = found[better], number
 
 
-@compiled(beyond=20_000)
-def _mark_behind(at: Any, start: Any, children: Any, summed: Any, behind: Any, used: Any) -> Any:  # pragma: no cover
+def _mark_behind(at: int, start: Ints, children: Ints, summed: Bools, behind: Ints, used: Bools) -> bool:
     """Mark the parts behind both ends of an interval; return whether sums of children were used."""
-    through = False
-    stack = np.empty(start.size, np.int64)
     for side in range(2):
-        stack[0] = at
-        size = 1
-        while size > 0:
-            size -= 1
-            v = stack[size]
-            if summed[side, v]:
-                through = True
-                for c in range(start[v], start[v + 1]):
-                    stack[size] = children[c]
-                    size += 1
-            elif behind[side, v] >= 0:
-                used[behind[side, v]] = True
-    return through
+        nodes = np.array([at])
+        while nodes.size:
+            inner = nodes[summed[side, nodes]]
+            parts = behind[side, nodes[~summed[side, nodes]]]
+            used[parts[parts >= 0]] = True
+            nodes = children[ranges(start[inner], start[inner + 1] - start[inner])]
+    return bool(summed[:, at].any())
