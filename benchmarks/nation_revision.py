@@ -31,9 +31,11 @@ import polars
 
 import holdfast as hf
 
-BARS = {("laplace", "consistent"): 5.0, ("laplace", "nonnegative"): 20.0, ("gaussian", "nonnegative"): 40.0}
+BARS = {
+    (law, must): bar for law in ("laplace", "gaussian") for must, bar in (("consistent", 4.0), ("nonnegative", 12.0))
+}
 MUST = ("consistent", "nonnegative")
-MOST_GIB = 3.0
+MOST_GIB = 2.0
 RELEASES = 3
 #: Blocks of a nation that is released first: large enough that all that is used later is compiled.
 FIRST = 20_000
