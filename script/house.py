@@ -56,7 +56,7 @@ BUDGET = {
     "rooms": 50,
     "subspace": 2_650,
     "system": 190,
-    "trees": 10_300,
+    "trees": 10_200,
     "version": 50,
     "workers": 100,
 }

@@ -23,7 +23,8 @@ def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:
     start = np.concatenate([[0], np.cumsum(counts)])
     children = np.argsort(parents, kind="stable")[roots.size :]
     depth = np.full(n, -1, dtype=np.int64)
-    order, level = [], roots
+    order: list[Ints] = []
+    level = roots
     while level.size:
         depth[level] = len(order)
         order.append(level)
