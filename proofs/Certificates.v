@@ -7,8 +7,8 @@
     most what is claimed for one of k records (k² for Gaussian noise), then the table, drawn given the rows and moved by any
     rule that may read the sums, is private for up to k records ([certified]). Where [all] is false it is so for neighbours that
     share the sums: a single change that does not keep them is left out, and k records may keep them together.
-    For tables of any size, by their structure: if a record counts in at most one figure of every level or margin, the kernel
-    adds up the rates of the levels alone ([affordable]), and the same holds for any sums that every record keeps ([structured]). *)
+    For tables of any size, by their structure: if a record counts in at most one figure of every level or margin (and in the only
+    one where there is one), the kernel adds up the rates of the levels alone ([affordable]), and the same holds for any sums that every record keeps ([structured]). *)
 
 From Holdfast Require Export Gaussian.
 Set Implicit Arguments.
@@ -321,22 +321,32 @@ Section Structured.
 Variables (D : positive) (levels : list (N * Z)) (kind : list nat -> Prop) (rows read : list (list Z)).
 Variables (replaced : bool) (k : positive) (n : noise).
 Definition rates_of (ls : list (N * Z)) := flat_map (fun l => repeat (snd l) (N.to_nat (fst l))) ls.
-(** 1 at one place, or nowhere. *)
-Definition mark (m i : nat) := map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq 0 m).
+(** 1 at one place, or nowhere; a level of one figure counts every record. *)
+Definition mark (m i : nat) := if (m =? 1)%nat then [1%Z] else map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq 0 m).
 Fixpoint marks (ls : list (N * Z)) (r : list nat) : list Z :=
   match ls with [] => [] | l :: ls => mark (N.to_nat (fst l)) (hd 0%nat r) ++ marks ls (tl r) end.
-Definition total_rate := fold_right (fun l z => (snd l + z)%Z) 0%Z levels.
+Definition price (l : N * Z) := (if replaced then if (N.to_nat (fst l) =? 1)%nat then 0 else 2 * snd l else snd l)%Z.
+Definition total := fold_right (fun l z => (price l + z)%Z) 0%Z.
 Definition affordable E F := forallb (fun l => 0 <? snd l)%Z levels &&
-  (Zpos F * Zpos (power n k) * ((if replaced then 2 else 1) * total_rate) <=? Zpos E * Zpos D)%Z.
+  (Zpos F * Zpos (power n k) * total levels <=? Zpos E * Zpos D)%Z.
 
 Lemma size_app f a b c d : length a = length c -> size f (a ++ b) (c ++ d) = (size f a c + size f b d)%Z.
 Proof.
   revert c. induction a as [| x a IH]; intros [| y c] L; simpl in *; try lia. rewrite IH by lia. lia.
 Qed.
 
-Lemma size_mark r m i : (0 <= r)%Z -> (0 <= size (magnitude n) (repeat r m) (mark m i) <= r)%Z.
+Lemma mark_length m i : length (mark m i) = m.
+Proof. unfold mark. destruct (Nat.eqb_spec m 1) as [-> |]; [reflexivity |]. now rewrite map_length, seq_length. Qed.
+
+Lemma mark_bits m i : Forall (fun z => z = 0%Z \/ z = 1%Z) (mark m i).
 Proof.
-  intros R0. unfold mark. enough (G : forall s, (0 <= size (magnitude n) (repeat r m) (map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq s m))
+  unfold mark. destruct (m =? 1)%nat; [constructor; [now right | constructor] |]. apply Forall_map, Forall_forall. intros j _. destruct (j =? i)%nat; auto.
+Qed.
+
+Lemma size_mark r m i : (0 <= r)%Z -> (size (magnitude n) (repeat r m) (mark m i) <= r)%Z.
+Proof.
+  intros R0. unfold mark. destruct (Nat.eqb_spec m 1) as [-> | _]; [destruct n; simpl; lia |].
+  enough (G : forall s, (size (magnitude n) (repeat r m) (map (fun j => if (j =? i)%nat then 1%Z else 0%Z) (seq s m))
       <= if (s <=? i)%nat then r else 0)%Z).
   { specialize (G 0%nat). simpl in G. exact G. }
   induction m as [| m IH]; intros s; simpl; [destruct (s <=? i)%nat; lia |]. specialize (IH (Datatypes.S s)).
@@ -349,37 +359,41 @@ Qed.
 
 Lemma marks_length ls r : length (marks ls r) = length (rates_of ls).
 Proof.
-  revert r. induction ls as [| l ls IH]; intros r; [reflexivity |]. simpl. rewrite !app_length, IH, repeat_length.
-  unfold mark. now rewrite map_length, seq_length.
+  revert r. induction ls as [| l ls IH]; intros r; [reflexivity |]. simpl. now rewrite !app_length, IH, repeat_length, mark_length.
 Qed.
 
-Lemma marks_bits ls r : Forall (fun z => z = 0%Z \/ z = 1%Z) (marks ls r).
+Lemma size_minus r m a b : (0 <= r)%Z -> Forall (fun z => z = 0%Z \/ z = 1%Z) a -> Forall (fun z => z = 0%Z \/ z = 1%Z) b ->
+  length a = m -> length b = m ->
+  (size (magnitude n) (repeat r m) (minus a b) <= size (magnitude n) (repeat r m) a + size (magnitude n) (repeat r m) b)%Z.
 Proof.
-  revert r. induction ls as [| l ls IH]; intros r; [constructor |]. simpl. apply Forall_app. split; [| apply IH].
-  apply Forall_map, Forall_forall. intros j _. destruct (j =? hd 0 r)%nat; auto.
-Qed.
-
-Lemma size_marks ls r : forallb (fun l => 0 <? snd l)%Z ls = true ->
-  (size (magnitude n) (rates_of ls) (marks ls r) <= fold_right (fun l z => (snd l + z)%Z) 0%Z ls)%Z.
-Proof.
-  revert r. induction ls as [| l ls IH]; intros r P; [simpl; lia |]. simpl in P. apply Bool.andb_true_iff in P as [P Q]. apply Z.ltb_lt in P.
-  simpl. rewrite size_app by (unfold mark; now rewrite repeat_length, map_length, seq_length).
-  generalize (size_mark (N.to_nat (fst l)) (hd 0%nat r) (Z.lt_le_incl _ _ P)) (IH (tl r) Q). lia.
-Qed.
-
-Lemma size_minus qs a b : Forall (fun r => 0 <= r)%Z qs -> Forall (fun z => z = 0%Z \/ z = 1%Z) a ->
-  Forall (fun z => z = 0%Z \/ z = 1%Z) b -> length a = length qs -> length b = length qs ->
-  (size (magnitude n) qs (minus a b) <= size (magnitude n) qs a + size (magnitude n) qs b)%Z.
-Proof.
-  intros Q A. revert qs Q b. induction A as [| x a X _ IH]; intros qs Q b B L L'.
-  - destruct qs; [| discriminate]. simpl. lia.
-  - destruct Q as [| q qs P Q]; [discriminate |]. destruct B as [| y b Y B]; [discriminate |]. simpl in *.
-    specialize (IH qs Q b B ltac:(lia) ltac:(lia)). destruct n, X, Y; subst; simpl in *; lia.
+  intros R0 A. revert m b. induction A as [| x a X _ IH]; intros m b B L L'; [subst; simpl; lia |].
+  destruct B as [| y b Y B]; [simpl in *; lia |]. destruct m as [| m]; [discriminate |]. simpl in *.
+  specialize (IH m b B ltac:(lia) ltac:(lia)). destruct n, X, Y; subst; simpl in *; lia.
 Qed.
 
 Lemma minus_length a b : length a = length b -> length (minus a b) = length b.
 Proof.
   revert b. induction a as [| x a IH]; intros [| y b] L; simpl in *; try lia. rewrite IH; lia.
+Qed.
+
+Lemma minus_app a b c d : length a = length b -> minus (a ++ c) (b ++ d) = minus a b ++ minus c d.
+Proof.
+  revert b. induction a as [| x a IH]; intros [| y b] L; simpl in *; try lia; [destruct c; reflexivity |]. now rewrite IH by lia.
+Qed.
+
+Lemma size_change ls r r' : forallb (fun l => 0 <? snd l)%Z ls = true ->
+  (size (magnitude n) (rates_of ls) (if replaced then minus (marks ls r) (marks ls r') else marks ls r) <= total ls)%Z.
+Proof.
+  revert r r'. induction ls as [| l ls IH]; intros r r' P; [destruct replaced; simpl; lia |].
+  simpl in P. apply Bool.andb_true_iff in P as [P Q]. apply Z.ltb_lt in P. specialize (IH (tl r) (tl r') Q).
+  assert (A := @size_mark _ (N.to_nat (fst l)) (hd 0%nat r) (Z.lt_le_incl _ _ P)).
+  assert (B := @size_mark _ (N.to_nat (fst l)) (hd 0%nat r') (Z.lt_le_incl _ _ P)).
+  simpl. unfold price. destruct replaced.
+  - rewrite minus_app by now rewrite !mark_length. rewrite size_app by (now rewrite repeat_length, minus_length, mark_length by now rewrite !mark_length).
+    destruct (Nat.eqb_spec (N.to_nat (fst l)) 1) as [-> | _]; [destruct n; simpl; lia |].
+    generalize (@size_minus _ (N.to_nat (fst l)) (mark (N.to_nat (fst l)) (hd 0%nat r)) (mark (N.to_nat (fst l)) (hd 0%nat r'))
+      (Z.lt_le_incl _ _ P) (mark_bits _ _) (mark_bits _ _) (mark_length _ _) (mark_length _ _)). lia.
+  - rewrite size_app by (now rewrite repeat_length, mark_length). lia.
 Qed.
 
 Theorem structured {B} (rule : vec (ones read) -> vec (real_rates D (rates_of levels)) -> B) E F : affordable E F = true ->
@@ -394,14 +408,10 @@ Proof.
   apply certified_by.
   - apply forallb_forall. intros r I. rewrite Forall_forall in P'. apply Z.ltb_lt. now apply P'.
   - intros c C. unfold sound. rewrite (S c C). destruct C as (j & _ & C).
-    assert (P0 : Forall (fun r => 0 <= r)%Z (rates_of levels)) by (eapply Forall_impl; [| exact P']; intros; simpl in *; lia).
-    assert (Z0 := fun r => @size_marks levels r P). fold total_rate in Z0. apply Bool.andb_true_iff. split.
+    assert (Z0 := fun r r' => @size_change levels r r' P). apply Bool.andb_true_iff. split.
     + apply Nat.leb_le. destruct replaced; [destruct C as (i & _ & ->); rewrite minus_length |]; rewrite ?C, ?marks_length; lia.
     + apply Bool.andb_true_iff. split; [reflexivity |]. apply Z.leb_le. eapply Z.le_trans; [| exact H].
-      apply Z.mul_le_mono_nonneg_l; [lia |]. destruct replaced.
-      * destruct C as (i & _ & ->). generalize (Z0 j) (Z0 i)
-          (@size_minus _ _ _ P0 (marks_bits levels j) (marks_bits levels i) (marks_length levels j) (marks_length levels i)). lia.
-      * rewrite C. generalize (Z0 j). lia.
+      apply Z.mul_le_mono_nonneg_l; [lia |]. destruct replaced; [destruct C as (i & _ & ->) | rewrite C]; apply Z0; exact j.
 Qed.
 End Structured.
 

@@ -38,7 +38,7 @@ Definition read := map (line {figures}) [{read}]%Z.
 Definition claimed := checked {denominator} rates columns rows read {neighbours} {law} {above} {below}."""
 STRUCTURED = """\
 Definition rates := rates_of levels.
-(* A record of any kind counts in at most one figure of every level; it keeps all sums that are given or read. *)
+(* A record counts in at most one figure of every level, and in the only one; it keeps all sums given or read. *)
 Definition claimed := affordable {denominator} levels {replaced} {records} {law} {above} {below}."""
 KEPT = """
   (forall c, change (marks levels) kind {replaced} c -> keeps rows c && keeps read c = true)%bool ->"""
@@ -68,6 +68,8 @@ def prove(folder: Path) -> Proof:
     shared = ", for data that share the exact figures" if claimed.sharing else ""
     words = f"{number} for {records} {'replaced' if claimed.replaced else 'added or removed'}{shared}"
     if "found = false" in printed:
+        if not claimed.columns:
+            return Proof(False, f"not proved: {words} is below what all levels add up to", text)
         if claimed.sharing and claimed.records > 1:  # records that change together may cost less than each alone
             return Proof(False, f"not proved: {words} is below {claimed.records} times what one record costs", text)
         return Proof(False, f"refuted: {words} is below what a change costs", text)
