@@ -171,8 +171,8 @@ def test_rows_are_picked_by_name_by_paste_and_on_a_walk(opened, folders):
     assert page("[...document.querySelectorAll('#walk li .name')].map(each => each.textContent)") == ["S1", "S2", "S3"]
     page("document.querySelectorAll('#walk .pick')[2].click()")
     assert page("document.querySelector('#answer .said').textContent").startswith("S3: ")
-    page("document.querySelectorAll('#pick-a textarea')[1].value = 'S1, N9'")
-    page("document.querySelectorAll('#pick-a textarea')[1].dispatchEvent(new Event('change'))")
+    page("document.querySelectorAll('#pick-a textarea')[0].value = 'S1, N9'")
+    page("document.querySelectorAll('#pick-a textarea')[0].dispatchEvent(new Event('change'))")
     assert "S3 + S1" in page("document.querySelector('#answer .said').textContent")
     assert page("document.querySelector('#answer .warning').textContent") == "Not a value of zone: N9"
 
