@@ -34,7 +34,7 @@ DOUBLES = 1e-7
 #: How HiGHS says that its values are a solution, and that they are none although they seem to be.
 FEASIBLE = 2
 NOTHING = (HighsModelStatus.kUnbounded, HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible)
-NOWHERE = "no whole figures near the best real ones satisfy what must hold: pass a smaller step"
+NOWHERE = "no whole figures in which everything holds were found near the best real ones: pass a smaller step"
 
 
 @dataclass(frozen=True, eq=False)
