@@ -111,3 +111,15 @@ def test_where_figures_that_are_whole_leave_no_table_the_search_goes_on_from_the
     mended = hf.mend({**columns, "value": rounded}, HOLD, {"rounding": 5})
     assert mended.evidence.nearest
     assert ((mended.values - truth) ** 2).sum() < 0.6 * ((rounded - truth) ** 2).sum()
+
+
+def test_totals_that_move_far_are_proved_nearest_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A total may be whole only far from the real one: its lines reach that far. Every count of ones is tried."""
+    monkeypatch.setattr(search, "MOST_BRANCHED", 0)
+    y = 0.7 * np.linspace(0.02, 0.98, 400)
+    tree = hf.Hierarchy.from_parents([-1, *[0] * 400])
+    found = hf.reconcile([120, *y], [tree, hf.nonnegative()], [12, *[1] * 400])
+    ones = [0.0, *np.cumsum(np.sort(1 - 2 * y))]
+    least = min((y**2).sum() + cost + ((count - 120) / 12) ** 2 for count, cost in enumerate(ones))
+    assert found.nearest
+    assert found.distance[0] == pytest.approx(least)

@@ -19,13 +19,14 @@ from highspy import HighsModelStatus
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Floats, Ints, ranges
 from holdfast.constraints import System
 from holdfast.constraints.system.own_sums import written
 from holdfast.exact.solver import linear_program, solved
 
-#: Whole moves on either side of the best real ones that have lines of their own; times that the window is moved.
-WINDOW, MOST_WINDOWS = 3, 4
+#: Whole moves on either side of the best real ones that have lines of their own, at first and at most; times that this
+#: window is widened for figures that leave it.
+WINDOW, WIDEST, MOST_WINDOWS = 3, 2_000, 6
 #: Figures up to which there are programs, and up to which there is branch and bound; nodes times figures of it;
 #: nodes beside figures that are whole already.
 MOST_BOUNDED, MOST_BRANCHED, PATIENCE, MOST_DIVED = 30_000, 6_000, 200_000, 50
@@ -136,26 +137,27 @@ def nearest_whole(target: Target, known: Ints | None = None) -> Found:
     """The nearest whole figures, with what is proved about them; `known`: some that are allowed."""
     real = None if target.absolute else nearest_real(target)
     centre = np.rint(target.y if real is None else real)
-    bound = 0.0
+    bound, widths = 0.0, np.full(target.n, WINDOW)
     for _ in range(MOST_WINDOWS):
-        values, least = _in_lines(target, centre, nodes=0)
+        values, least = _in_lines(target, centre, widths, nodes=0)
         if values is None:
             break
         bound = max(bound, least)
         near = np.rint(values).astype(np.int64)
         if not (sure := np.abs(values - near) < 1e-6).all():  # what is whole stays, and the rest is settled beside it
             ends = np.where(sure, near, target.low), np.where(sure, near, target.high)
-            dived, _ = _in_lines(replace(target, low=ends[0], high=ends[1]), centre, nodes=MOST_DIVED)
+            dived, _ = _in_lines(replace(target, low=ends[0], high=ends[1]), centre, widths, nodes=MOST_DIVED)
             near = near if dived is None else np.rint(dived).astype(np.int64)
         if not target.missed(near):
             known = _better(target, known, near)
-        if target.absolute or np.abs(values - centre).max() <= WINDOW + 0.5:
+        moves = np.abs(values - centre)
+        if target.absolute or (moves <= widths + 0.5).all():
             break
-        centre = np.rint(values)
+        widths = np.where(moves > widths, np.minimum(moves + WINDOW, WIDEST), widths).astype(np.int64)
     step = _step(target)
     if not _closed(target, known, bound, step) and target.n <= MOST_BRANCHED:
         start = centre if known is None or target.absolute else known.astype(np.float64)  # sizes bend at y alone
-        values, least = _in_lines(target, start, nodes=max(1, PATIENCE // target.n), step=step)
+        values, least = _in_lines(target, start, widths, nodes=max(1, PATIENCE // target.n), step=step)
         bound = max(bound, least)
         if values is not None and not target.missed(near := np.rint(values).astype(np.int64)):
             known = _better(target, known, near)
@@ -183,11 +185,13 @@ def _closed(target: Target, known: Ints | None, bound: float, step: float) -> bo
     return distance - bound <= max(step * (1 - 1e-6), DOUBLES * (1.0 + distance))
 
 
-def _in_lines(target: Target, centre: Floats, nodes: int, step: float = 0.0) -> tuple[Floats | None, float]:
+def _in_lines(
+    target: Target, centre: Floats, widths: Ints, nodes: int, step: float = 0.0
+) -> tuple[Floats | None, float]:
     """The cheapest figures and a bound for all; branch and bound with so many nodes, or real figures without."""
     n, sides = target.n, []
-    figure = np.repeat(np.arange(n), WINDOW)
-    place = np.tile(np.arange(WINDOW), n)
+    figure = np.repeat(np.arange(n), widths)
+    place = ranges(np.zeros(n, dtype=np.int64), widths)
     for sign in (1, -1):
         at = centre[figure] + sign * place
         sides.append(
@@ -204,7 +208,7 @@ def _in_lines(target: Target, centre: Floats, nodes: int, step: float = 0.0) -> 
     none = sparse.csr_array((rows.shape[0], 2 * figure.size))
     moves = sparse.hstack([sparse.identity(n, format="csr"), -lines, lines])
     matrix = sparse.csr_array(sparse.vstack([sparse.hstack([rows, none]), moves], format="csr"))
-    last = np.where(place == WINDOW - 1, np.inf, 1.0)
+    last = np.where(place == widths[figure] - 1, np.inf, 1.0)
     ends = np.concatenate([target.ends[0], np.zeros(last.size * 2)]), np.concatenate([target.ends[1], last, last])
     side = (
         np.concatenate([target.b, target.h, centre]),
