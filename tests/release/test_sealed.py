@@ -197,6 +197,16 @@ def test_the_verifier_by_itself_agrees(originals, kind):
     assert tampering.broken(originals[kind]) == ({}, {})
 
 
+def test_a_method_that_stands_for_several_and_a_column_of_any_name_are_verified(tmp_path):
+    job = released.job(tmp_path, "contingency", ("method: onto", "method: extend"))
+    assert tampering.broken(release(job)) == ({}, {})
+    person = "unit: {column: 'state. Name', max_records: 1}, neighbours: add-remove"
+    changes = ("unit: record, neighbours: replace-one", person), ("state: [X", "'state. Name': [X")
+    job, records = released.job(tmp_path / "persons", "histogram", *changes), tmp_path / "persons" / "trips.csv"
+    records.write_text(records.read_text().replace("state", "state. Name", 1))
+    assert tampering.broken(release(job)) == ({}, {})
+
+
 def test_the_file_in_a_release_runs_by_itself(originals, copies):
     code, said = tampering.run(originals["moved"])
     assert code == 0, said

@@ -47,7 +47,7 @@ def twice(certificate: Json) -> Findings:
     basic, loss, unit = registry["basic"], registry["privacy_loss"], spec["privacy"].get("unit")
     households = any(table["kind"] == "linked" for table in tables)
     listed = ", ".join(f"{table['name']} ({table['kind']}, {table['rows']} figures)" for table in tables)
-    last = f"Made by {made['name']} {made['version']}."
+    last, counted = f"Made by {made['name']} {made['version']}.", f"Unit: {certificate['unit']}. Neighbouring data: "
     both = {
         "title in the spec": (spec["title"], certificate["title"]),
         "title for the registry": (basic["name"], certificate["title"]),
@@ -55,7 +55,7 @@ def twice(certificate: Json) -> Findings:
         "kind of neighbours in the spec": (spec["privacy"].get("neighbours", "add-remove"), best["neighbours"]["kind"]),
         "unit in the spec": (certificate["unit"] == "record", unit is None),
         "unit for the registry": (loss["privacy_unit"] == "Record-level", unit is None),
-        "unit in the registry's words": (loss["privacy_unit_details"].split(". N")[0], f"Unit: {certificate['unit']}"),
+        "unit in the registry's words": (loss["privacy_unit_details"][: len(counted)], counted),
         "reason for the registry": (registry["accounting"]["composition"], best["because"]),
         "list of tables for the registry": (basic["description"], f"Tables of counts: {listed}"),
         "list of curators": (basic["data_curators"], about.get("curators") or [UNSTATED]),
@@ -72,7 +72,8 @@ def twice(certificate: Json) -> Findings:
         yield "a sentence that follows from the spec, or a statement, is not among the caveats"
     for table, asked in zip(tables, spec["tables"], strict=True):
         chosen = [each["method"] for each in table["compared"] if each["chosen"]]
-        if chosen != [table["method"]] or asked.get("method", "auto") not in ("auto", table["method"]):
+        allowed = ("auto", table["method"], "extend" if table["method"].startswith("extend-") else "auto")
+        if chosen != [table["method"]] or asked.get("method", "auto") not in allowed:
             yield f"the table {table['name']} has another method than was chosen or asked for"
         if asked.get("name", table["name"]) != table["name"]:
             yield f"the spec has no table {table['name']}"
