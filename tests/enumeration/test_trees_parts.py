@@ -105,7 +105,7 @@ def worsened(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "an only leaf"])
 def test_parts_draw_the_law_of_the_list(name):
-    z, beyond = distance(drawn(name, 1_500), listed(name))
+    z, beyond = distance(drawn(name, 600), listed(name))
     assert z < 5.5
     assert beyond < 1e-2
 
@@ -113,7 +113,7 @@ def test_parts_draw_the_law_of_the_list(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["not negative", "exact", "bounded, not measured"])
 def test_worsened_messages_of_parts_leave_the_law(name, worsened):
-    assert distance(drawn(name, 400), listed(name))[0] < 5.5
+    assert distance(drawn(name, 120), listed(name))[0] < 5.5
 
 
 def evens(roots, size, **more):

@@ -184,6 +184,9 @@ class Mended:
         They come from the best linear estimate: by the law of Gaussian and Laplace noise, by simulation for uniform,
         cell-key and rounded figures, whose certain limits are `bars.low` and `bars.high`. Larger tables than can be
         simulated have those.
+
+        Args:
+            confidence: the probability, above 0 and below 1.
         """
         if self.bars is None:
             why = next((note for note in self.notes if "are no intervals" in note), "")

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Mapping
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ HELD = 50_000
 LARGEST = 2.0**53
 #: Bytes of simulated errors that a page holds, and how near sums of some figures are to the others.
 STUDIED, NEAR = 1_200_000, 1e-9
-#: Figures whose covariance it holds, at most.
-WIDEST = 100
+#: Figures whose covariance it holds, at most, and pairs of them whose variance is looked at one by one.
+WIDEST, PAIRS = 100, 300
 #: Rows that are looked at, in all, to tell figures that are not measured.
 MOST_TRIED = 10**7
 
@@ -181,16 +182,20 @@ def _studied(table: LoadedTable, spread: Spread) -> dict[str, Any] | None:
         return None
     if np.abs(errors[:, others] - errors[:, own] @ rest).max(initial=0) > NEAR * np.abs(errors).max():
         return None
-    units, weights = np.eye(n)[own], np.sqrt(np.arange(1, n + 1))
+    above = np.array(list(combinations_with_replacement(range(rank), 2)))
+    if len(above) > PAIRS:
+        return None
+    weights = np.sqrt(np.arange(1, n + 1))
     made = weights[own] + rest @ weights[others]
+    sums = [np.eye(n)[own[[i, j]]].sum(axis=0) for i, j in above.tolist()]
+    errors_of = np.sqrt([spread.variance_of(some) for some in [*sums, weights]])
+    sizes = np.array([some.sum() for some in [*sums, weights]])
     for rounded in (0.0, 0.5):  # figures that were rounded add half of their weights to a standard error
-
-        def square(some: Floats, rounded: float = rounded) -> float:
-            return float((math.sqrt(spread.variance_of(some)) - rounded * np.abs(some).sum()) ** 2)
-
-        pairs = np.array([[square(one + other) for other in units] for one in units])
+        squares = (errors_of - rounded * sizes) ** 2
+        pairs = np.zeros((rank, rank))
+        pairs[above[:, 0], above[:, 1]] = pairs[above[:, 1], above[:, 0]] = squares[:-1]
         covariance = (pairs - np.add.outer(pairs.diagonal(), pairs.diagonal()) / 4) / 2
-        if np.isclose(made @ covariance @ made, square(weights), rtol=NEAR, atol=NEAR * pairs.max()):
+        if np.isclose(made @ covariance @ made, squares[-1], rtol=NEAR, atol=NEAR * pairs.max()):
             break
     else:
         return None

@@ -39,7 +39,7 @@ def endless(
         others = upward[:, parents[downs]]
         bad = np.flatnonzero((others[0] >= 0) & (others != downs).any(axis=0))
         if bad.size:
-            first, last = others[:, bad[0]].tolist()
-            child = int(downs[bad[0]])
+            first, last = others[:, bad[-1]].tolist()
+            child = int(downs[bad[-1]])
             return (last if first == child else first, child)
     return ()
