@@ -101,7 +101,11 @@ def test_a_ratio_lies_between_0_and_1_and_has_no_end_where_its_denominator_may_b
     share = table.ratio({"borough": "South"}, {"city": "city"})
     assert 0 < share.low < share.high < 1
     assert share.value == pytest.approx(table.values[2] / table.values[0])
-    open_ended = table.ratio({"zone": "S2"}, {"zone": "S1"})
+    centre = table.centre.copy()
+    centre[5] = 0  # a rare draw is so far from the empty zone that the ratio has an end
+    again = type(table)(table.certificate, table.columns, table.release, table.noisy)
+    again.__dict__.update(mechanism=table.mechanism, error_bars=replace(table.error_bars, centre=centre))
+    open_ended = again.ratio({"zone": "S2"}, {"zone": "S1"})
     assert open_ended.low == 0
     assert math.isinf(open_ended.high)
     whole = table.ratio({"zone": "N1"}, {"borough": "North"})
