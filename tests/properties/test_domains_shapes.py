@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.arguments import LARGEST
 from holdfast.domains import Cube, Hierarchy
+from holdfast.domains.intervals import bound_downwards, bound_upwards
 
 
 @st.composite
@@ -96,6 +98,33 @@ def test_any_frame_gives_the_same_tree(make):
     assert forest.levels == ("borough", "zone")
     assert forest.roots.tolist() == [0, 1]
     assert "forest of 2 trees" in repr(forest)
+
+
+def test_sums_that_leave_64_bits_on_the_way_are_exact():
+    tree, large = Hierarchy.from_parents([-1, *[0] * 6]), 2**62 - 1
+    assert tree.sum_up([large, large, large, -large, -large, 5 - large])[0] == 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_of_two_passes_are_the_least_and_the_largest_of_all_tables(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    parents = np.array([-1, *(rng.integers(0, v) for v in range(1, n))])
+    tree = Hierarchy.from_parents(parents)
+    low, high = np.full(n, -LARGEST), np.full(n, LARGEST)
+    low[tree.leaves] = rng.integers(-2, 2, tree.n_leaves)
+    high[tree.leaves] = low[tree.leaves] + rng.integers(0, 4, tree.n_leaves)
+    bounded = rng.random(n) < 0.4
+    low[bounded & ~tree.is_leaf], high[bounded & ~tree.is_leaf] = -1, 2
+    every = itertools.product(*(range(low[leaf], high[leaf] + 1) for leaf in tree.leaves))
+    tables = np.array([tree.sum_up(list(leaves)) for leaves in every])
+    tables = tables[((tables >= low) & (tables <= high)).all(axis=1)]
+    passed = tree.child_start, tree.children, tree.order
+    crossed = bound_upwards(*passed, low, high, 0.0)
+    assert (crossed >= 0) == (not len(tables))
+    if len(tables):
+        bound_downwards(*passed, low, high)
+        np.testing.assert_array_equal([low, high], [tables.min(axis=0), tables.max(axis=0)])
 
 
 def test_deeper_levels_keep_the_order_of_first_appearance():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,17 +49,12 @@ def families(parents: Ints, nodes: Ints) -> tuple[Ints, Ints]:
     return above[first], first
 
 
-def upwards(start: Ints, order: Ints) -> Iterator[Ints]:
-    """The levels of a forest below its roots, deepest first."""
-    yield from levels(start, order)[:0:-1]
-
-
 def sum_towards_roots(parents: Ints, start: Ints, order: Ints, values: npt.NDArray[Any], limit: float) -> int:
     """Add every node's row of `values` to its parent's, deepest first, in place.
 
     Returns -1, or a node whose sum reaches ±limit: below it, sums that left 64 bits on the way are what they should be.
     """
-    for level in upwards(start, order):
+    for level in reversed(levels(start, order)[1:]):
         above, first = families(parents, level)
         below = values[level]
         size = np.add.reduceat(np.abs(below.astype(np.float64)), first) + np.abs(values[above].astype(np.float64))

@@ -30,8 +30,8 @@ HELD = 50_000
 LARGEST = 2.0**53
 #: Bytes of simulated errors that a page holds, and how near sums of some figures are to the others.
 STUDIED, NEAR = 1_200_000, 1e-9
-#: Figures whose covariance it holds, at most, and pairs of them whose variance is looked at one by one.
-WIDEST, PAIRS = 100, 300
+#: Figures, at most, that tell all others, and whose covariance it holds.
+MOST_FREE = 24
 #: Rows that are looked at, in all, to tell figures that are not measured.
 MOST_TRIED = 10**7
 
@@ -177,13 +177,11 @@ def _studied(table: LoadedTable, spread: Spread) -> dict[str, Any] | None:
         (kind for kind in ("<i1", "<i2", "<f8") if (errors[:, own].astype(kind) == errors[:, own]).all()), "<f8"
     )
     normal = spread.model is not None and spread.model.kind == "normal"
-    if not rank or rank * (rank if normal else size * np.dtype(told).itemsize) > (WIDEST**2 if normal else STUDIED):
+    if not 0 < rank <= MOST_FREE or (not normal and rank * size * np.dtype(told).itemsize > STUDIED):
         return None
     if np.abs(errors[:, others] - errors[:, own] @ rest).max(initial=0) > NEAR * np.abs(errors).max():
         return None
     above = np.array(list(combinations_with_replacement(range(rank), 2)))
-    if len(above) > PAIRS:
-        return None
     weights = np.sqrt(np.arange(1, n + 1))
     made = weights[own] + rest @ weights[others]
     sums = [np.eye(n)[own[[i, j]]].sum(axis=0) for i, j in above.tolist()]

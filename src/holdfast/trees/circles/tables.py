@@ -72,7 +72,8 @@ class Table:
     def left(self) -> Floats:
         """How often places beyond the window are proposed; no number where weights are none."""
         fine = (self.factor > 0) & (self.factor < np.inf)
-        return np.where(fine, WAYS + _begins(np.arange(fine.size)) - self._keys[:, -1], np.nan)
+        used = self._keys[:, -1] - _begins(np.arange(fine.size))  # in whole numbers, for keys are no doubles
+        return np.where(fine, WAYS - used, np.nan)
 
     @property
     def places(self) -> int:
