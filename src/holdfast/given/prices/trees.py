@@ -3,7 +3,7 @@
 Independent outputs are trees of one node each (THEORY H1, H6, H11).
 
 Which proposition of docs/theory/nonnegativity.md applies depends on what records may do to the leaves; the figures are
-those of `holdfast.trees.prices.nonnegativity` and `exchanges`.
+those of `holdfast.trees.prices.nonnegativity`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from holdfast.given.prices.leaf_records import Hung, LeafRecords, counted_on, hu
 from holdfast.noise.precision import PRICE_BITS, ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 from holdfast.queries import Query
-from holdfast.trees.prices.exchanges import exchanged
 from holdfast.trees.prices.leaf_bounds import LeafBounds
-from holdfast.trees.prices.nonnegativity import Prices, prices
-from holdfast.trees.prices.uncut_leaf import largest_exchange
+from holdfast.trees.prices.nonnegativity import Prices, largest_exchange, prices
 
 BECAUSE = "the price of bounds on the leaves of a hierarchy: "
 LOWEST = BECAUSE + "max(ε_j + log c_{x±e_j}/c_x) at the lowest or highest table (THEORY H1)"
-EXCHANGED = BECAUSE + "a record that moves from leaf to leaf, by the worst table for it (THEORY H1, H11)"
+EXCHANGED = BECAUSE + "a record that moves from leaf to leaf (THEORY H1, H11)"
 ADDED = BECAUSE + "at most ε + min(ε, the prices of its records added up) (THEORY H1)"
 
 
@@ -37,7 +35,7 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
 
     Guarantee (docs/theory/nonnegativity.md). Laplace, bounds on leaves, records that lower no leaf: one record alone,
     exactly max_j (ε_j + log of the price at the lower or the upper bounds) (Proposition 1, THEORY H1); others by
-    Propositions 2 and 6 to 8 (THEORY H11). Integer Gaussian, any bounds, independent outputs, one record added or
+    Propositions 2 and 7 (THEORY H11). Integer Gaussian, any bounds, independent outputs, one record added or
     removed, or one moved where all have one weight: ρ at integer Rényi orders (Proposition 5, THEORY H6).
     """
     tree = hung(base, system)
@@ -84,20 +82,13 @@ def _several(price_of: Prices, records: LeafRecords, differences: Differences, l
         price = (rise + fall) * (times // 2)
     else:  # some come and some go
         price = rise.max(fall) * (times - 1) + rise.min(fall)
-    if one is None:
+    if one is None or (some_alone and (relation.adds or records.uncounted)):
         return [(ball(loss) + price.min(ball(loss)), ADDED)]
-    single = price_of.alone() if some_alone and (relation.adds or records.uncounted) else arb(0)
-    pair = exchanged(price_of, one)
-    if pair is not None and single is not None:
-        if relation.adds:
-            total = (pair * (times // 2) + single * (times % 2)).max(single * times)
-        else:
-            total = pair.max(single) * times
-        return [(total, EXCHANGED)]
-    if not (some_alone and (relation.adds or records.uncounted)) and not (bounds.changeable & bounds.high).any():
+    moves = times // 2 if relation.adds else times
+    if moves and not (bounds.changeable & bounds.high).any():
         rate = min(price_of.exact_rates[law] for law in np.unique(bounds.which[bounds.changeable]))
-        moved = largest_exchange(loss / one, rate, np.inf, one, price_of.integer)
-        price = price.min(moved * (times // 2 if relation.adds else times))
+        moved = largest_exchange(loss / (one * moves), rate, one, price_of.integer)
+        price = price.min(moved * moves)
     return [(ball(loss) + price.min(ball(loss)), EXCHANGED)]
 
 

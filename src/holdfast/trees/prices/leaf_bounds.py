@@ -42,13 +42,6 @@ class LeafBounds(Owner):
         """Outputs, parents before children, siblings together."""
         return self._passed[2]
 
-    def children_of(self, output: int) -> Ints:
-        """The children of an output; the roots, for −1."""
-        if output < 0:
-            return np.flatnonzero(self.parents < 0)
-        start = self._passed[0]
-        return self._passed[1][start[output] : start[output + 1]]
-
     def with_width(self, width: Floats) -> LeafBounds:
         """The same outputs with other widths, kept with what is computed from them."""
         return self if np.array_equal(width, self.width) else self._of_width(width.tobytes())

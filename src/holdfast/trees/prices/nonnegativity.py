@@ -76,8 +76,6 @@ class Prices:
         self._products: dict[int, arb] = {}
         self._sums: dict[int, arb] = {}
         self._losses: dict[int, Fraction] = {}
-        self._records: dict[int, arb] = {}
-        self._single: dict[int, arb] = {}
 
     def alone(self) -> arb | None:
         """A ball of the largest loss with its price, over the leaves that one record can change alone."""
@@ -91,18 +89,6 @@ class Prices:
     def fall(self) -> arb | None:
         """A ball of the largest log(c_{x−d}/c_x), d one record."""
         return self._largest(self.bounds.changeable & self.bounds.high, self.price, False)
-
-    def record(self, leaf: int) -> arb:
-        """A ball of the price of one record that raises a leaf from its lower, or lowers it from its upper bound."""
-        if leaf not in self._records:
-            self._records[leaf] = self._price(leaf)
-        return self._records[leaf]
-
-    def step(self, leaf: int) -> arb:
-        """A ball of the price of one whole step from a leaf's bound."""
-        if leaf not in self._single:
-            self._single[leaf] = self._step(leaf)
-        return self._single[leaf]
 
     def precision(self) -> AbstractContextManager[None]:
         return working_precision(BITS + int(12 * self.loss.max()))
@@ -171,7 +157,7 @@ class Prices:
         steps, loss = Fraction(self.steps[leaf]), self.path_loss(leaf)
         if not self.integer:
             return arb(ENDLESS) if self.bounds.top[leaf] >= 0 else self._continuous(leaf, steps).min(ball(steps * loss))
-        price = self.step(leaf) * ball(steps)
+        price = self._step(leaf) * ball(steps)
         if self.bounds.top[leaf] >= 0:
             return price
         if steps != 1:
@@ -258,6 +244,25 @@ class Prices:
         far = self._power(loss, width)
         lost = (self._power(loss, width - float(steps)) - far) / (1 - far)
         return (1 + ball(loss) * gained / (1 - far) - lost).log().max(arb(0))
+
+
+def largest_exchange(loss: Fraction, rate: Fraction, steps: Fraction, integer: bool) -> arb:
+    """An upper bound of the price of moving `steps` to a leaf of this rate, where one step costs `loss`.
+
+    Guarantee: docs/theory/nonnegativity.md, Proposition 7, for a losing leaf without an upper bound.
+    """
+    if loss == 0:
+        return arb(0)
+    slope = loss - 2 * rate
+    if not integer:
+        gained = (ball(steps * slope).exp() - 1) / ball(slope) if slope else ball(steps)
+        grown = ball(loss) * gained
+    elif steps == 1:
+        grown = (1 - ball(-loss).exp()) * ball(slope).exp()
+    else:
+        gained = (ball(steps * slope).exp() - 1) / (1 - ball(-slope).exp()) if slope else ball(steps)
+        grown = (1 - ball(-loss).exp()) * gained
+    return (1 + grown).log().min(ball(steps * loss))
 
 
 def _negligible(loss: Floats) -> float:
