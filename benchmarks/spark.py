@@ -1,11 +1,10 @@
 """A nation drawn in pieces by a Spark cluster on this machine: equal to one process, and how time and bytes grow.
 
-Run: .venv/bin/python benchmarks/spark.py [--given | --onto] [--apart] [BLOCKS ...]      (needs pyspark and Java)
+Run: .venv/bin/python benchmarks/spark.py [--apart] [BLOCKS ...]      (needs pyspark and Java)
 Prints for each size the time of the cluster, which draws, writes and checks the table in parts, against one process
 that draws the same pieces, bytes that travel and are written, the most memory that the driver and a worker took,
-and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. TopDown; with --given,
-noise conditioned on sums and non-negativity, with --onto the nearest table. --apart leaves the comparison out, and with
-it the memory that it takes.
+and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. --apart leaves the
+comparison out, and with it the memory that it takes.
 """
 
 import os
@@ -25,14 +24,13 @@ from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import conditioned, parts, spark
 from holdfast.release.pieces import engines as drawing
-from holdfast.release.pieces import nearest_pieces as nearest
-from holdfast.release.pieces import piecewise as making
+from holdfast.release.pieces import parts, spark
+from holdfast.release.pieces import passes as making
 from holdfast.release.pieces.parts import Sheets
+from holdfast.release.pieces.passes import gathered
 from holdfast.release.pieces.pieces import Pieces
-from holdfast.release.pieces.piecewise import in_one_process
-from holdfast.release.pieces.tasks import Group, Here, by_piece, packed, unpacked
+from holdfast.release.pieces.tasks import Group, Here, packed, unpacked
 from holdfast.release.storage.tables import ROW, read_parquet
 
 SIZES = (81_000, 810_000, 8_100_000)
@@ -101,27 +99,13 @@ def one_task(pieces, sheets, cells, folder):
         started = time.process_time()
         [unpacked(each) for each in content[0]]
         tasks = Here([group])
-        roots = len(group.pieces)
-        if pieces.conditions:
-            tasks.grouped(conditioned.answers, {0: None})
-            tasks.grouped(conditioned.sums, {0: np.zeros(roots)})
-            zero = np.zeros(roots), np.zeros(roots, np.int64), [None] * roots, 0
-            tasks.noted(partial(conditioned.drawn, secret=SECRET), {0: zero})
-        else:
-            tasks.noted(partial(making.measure_all, secret=SECRET), {0: None})
-            if pieces.way == "nearest":
-                tasks.grouped(by_piece(linear_ascend), {0: None})
+        tasks.noted(partial(making.measure_all, secret=SECRET), {0: None})
         done = {i: (each.noisy[:1], None) for i, each in enumerate(tasks.groups[0].pieces)}
         coins = np.zeros(1, dtype=np.uint64)
         found = tasks.grouped(partial(parts.write, coins=coins, folder=folder), {0: (0, done)})[0]
         written = sum(size for _, size, _ in found.files)
     outputs = group.figures
     return (time.process_time() - started) / outputs, packing / outputs, bytes_sent / outputs, written / outputs
-
-
-def linear_ascend(held, _):
-    """What a piece tells at a first price."""
-    return nearest.ascend(held, (np.zeros(1), nearest.UNITS, nearest.MOST), np.zeros(1, dtype=np.uint64))
 
 
 class Watched:
@@ -184,11 +168,10 @@ def new_folder(names):
     return parts.Folder(place, "", 0.0)
 
 
-def measure(cluster, blocks, way, compare):
+def measure(cluster, blocks, compare):
     tree = hf.Hierarchy.from_parents(nation(blocks))
     noise, held = hf.laplace(hf.counts(tree), scale=6), hf.consistent(tree) & hf.nonnegative()
-    ways = {"--given": lambda: noise.given(held), "--onto": lambda: noise.onto(held)}
-    pieces = Pieces.of(ways.get(way, lambda: noise.onto(held, method="topdown"))())
+    pieces = Pieces.of(noise.onto(held, method="topdown"))
     pieces.work(pieces.cut.piece(0))  # and what moves the whole at once is forgotten
     cells = counts(blocks, 0.38)
     sheets, folder = sheets_of(pieces), new_folder(())
@@ -199,7 +182,7 @@ def measure(cluster, blocks, way, compare):
         )
     after, own, moved, alone = peak(), time.process_time() - own, shuffled(cluster) - moved, float("nan")
     if compare:
-        (values, _), alone = timed(lambda: in_one_process(pieces, cells, SECRET))
+        (values, _), alone = timed(lambda: gathered(pieces, cells, SECRET))
         for path in Path(folder.path, "table.parquet").iterdir():
             part = read_parquet(path)
             if not np.array_equal(np.asarray(part["value"]), values[np.asarray(part[ROW])]):
@@ -209,7 +192,7 @@ def measure(cluster, blocks, way, compare):
     each, packing, sent, written = one_task(pieces, sheets, cells, trial)
     shutil.rmtree(trial.path)
     print(
-        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces in {pieces.cut.groups.size - 1:,} groups, one process "
+        f"{blocks:>10,} blocks: {pieces.cut.count:>6,} pieces in {pieces.cut.groups.size - 1:,} groups, one process "
         f"{alone:.1f} s, cluster {together:.1f} s, of processors {own:.0f} s in the driver and {watched.seconds:.0f} s "
         f"in Java and workers; per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, "
         f"{sent:.1f} bytes to the tasks, {written:.1f} written; {moved:,} bytes shuffled; driver {before:.0f} MiB, at "
@@ -226,9 +209,8 @@ def peak():
 def main():
     words = [text for text in sys.argv[1:] if text.startswith("--")]
     sizes = [int(text.replace(",", "")) for text in sys.argv[1:] if not text.startswith("--")] or SIZES
-    way = next((text for text in words if text != "--apart"), "")
     cluster = session()
-    each, sent, packing = [measure(cluster, blocks, way, "--apart" not in words) for blocks in sizes][-1]
+    each, sent, packing = [measure(cluster, blocks, "--apart" not in words) for blocks in sizes][-1]
     figures = CENSUS_CELLS * FIGURES
     print(
         f"on paper, {figures:,} figures: {figures * each / CORES / 60:.0f} minutes of {CORES} cores in tasks, "

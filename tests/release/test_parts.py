@@ -45,7 +45,7 @@ def run_alone(folder) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["given", "topdown", "onto", "given-then-onto"])
+@pytest.mark.parametrize("method", ["topdown", "bluedown"])
 @pytest.mark.parametrize("exact", ["", ", exact: [borough]"])
 def test_parts_are_one_table(tmp_path, method, exact):
     """Both verifications, `load` and its intervals, computed again from the parts."""
@@ -63,22 +63,21 @@ def test_parts_are_one_table(tmp_path, method, exact):
         assert table.values[1:3].tolist() == [50, 11]
     if table.certificate.interval.basis in ("law", "simulation"):
         np.testing.assert_array_equal(table.interval(), table.error_bars.interval(0.95))
-    assert (table.noisy is None) == (method == "given")
+    assert table.noisy is not None
 
 
-@pytest.mark.parametrize("method", ["given", "onto"])
-def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch, method):
-    """Both verifications accept a table, whatever the groups; those of `given` choose its random words too."""
+def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch):
+    """Both verifications accept a table, whatever the groups."""
     monkeypatch.setattr(engines.secrets, "token_bytes", bytes)
     values = []
     for grouped in (1, 1 << 16):
         monkeypatch.setattr(cut, "GROUPED", grouped)
         (tmp_path / str(grouped)).mkdir()
-        _, folder, ledger = in_parts(tmp_path / str(grouped), method, ", exact: [borough]")
+        _, folder, ledger = in_parts(tmp_path / str(grouped), "bluedown", ", exact: [borough]")
         assert len(list((folder / "table.csv").iterdir())) == (3 if grouped == 1 else 2)
         table = hf.load(folder).table()
         values.append((table.values.tolist(), table.interval().tolist()))
-    assert method == "given" or values[0] == values[1]
+    assert values[0] == values[1]
     verdict, told = verify(folder, ledger), run_alone(folder)
     assert verdict.ok, verdict
     assert told.returncode == 0, told.stdout
@@ -96,16 +95,15 @@ def test_parts_stay_where_exact_figures_were_kept_meanwhile(tmp_path, monkeypatc
         return seal(self, place, figures, since)
 
     monkeypatch.setattr(run.Run, "seal", late)
-    _, folder, ledger = in_parts(tmp_path, "onto", ", exact: [borough]")
+    _, folder, ledger = in_parts(tmp_path, "topdown", ", exact: [borough]")
     assert verify(folder, ledger).ok
     assert {path.name: path.stat().st_ino for path in (folder / "table.parquet").iterdir()} == parts_before
     assert len(ledger.figures("trips")) == 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["given", "onto"])
-def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
-    text = tree(table="categories: [sex]", rest=REST.format("", method))
+def test_totals_over_categories_and_records_are_in_parts_too(tmp_path):
+    text = tree(table="categories: [sex]", rest=REST.format("", "topdown"))
     job(tmp_path, text.replace("domain: zones.csv", "name: t, domain: zones.csv, values: {sex: [F, M]}"))
     text = (tmp_path / "spec.yaml").read_text().replace("output: out", "output: {folder: out, records: true}")
     (tmp_path / "spec.yaml").write_text(text)
@@ -118,12 +116,8 @@ def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
     table = hf.load(folder).table()
     assert (table.certificate.outputs, table.certificate.rows) == (16, 24)
     np.testing.assert_array_equal(table.values[16:], table.values[:16].reshape(-1, 2).sum(axis=1))
-    if method == "onto":
-        np.testing.assert_array_equal(
-            table.interval(), np.concatenate([table.error_bars.interval(0.95), table.interval()[16:]])
-        )
-        again = sum_intervals(table.error_bars, table.sums, 0.95)
-        np.testing.assert_array_equal(table.interval()[16:], again)
+    np.testing.assert_array_equal(table.interval()[:16], table.error_bars.interval(0.95))
+    np.testing.assert_array_equal(table.interval()[16:], sum_intervals(table.error_bars, table.sums, 0.95))
 
 
 def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch):
@@ -139,7 +133,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
         return seen[-1][0]
 
     monkeypatch.setattr(engines, "write", twice)
-    _, folder, ledger = in_parts(tmp_path, "given")
+    _, folder, ledger = in_parts(tmp_path, "topdown")
     assert [(one.files, one.wrong) for one, _ in seen] == [(two.files, two.wrong) for _, two in seen]
     assert len(list((folder / "table.csv").iterdir())) == 3
     assert verify(folder, ledger).ok
@@ -147,7 +141,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_what_was_changed_in_a_part_is_found(tmp_path):
-    _, folder, _ = in_parts(tmp_path, "given")
+    _, folder, _ = in_parts(tmp_path, "topdown")
     extra = folder / "table.csv" / "00003.csv"
     extra.write_text("row\n")
     assert "table.csv/00003.csv does not belong" in verify(folder).differences[0].sentence
@@ -159,7 +153,7 @@ def test_what_was_changed_in_a_part_is_found(tmp_path):
 
 
 def test_a_folder_of_parts_that_is_a_link_is_found(tmp_path):
-    _, folder, _ = in_parts(tmp_path, "given")
+    _, folder, _ = in_parts(tmp_path, "topdown")
     (folder / "table.csv").rename(tmp_path / "elsewhere")
     (folder / "table.csv").symlink_to(tmp_path / "elsewhere")
     for told in (str(verify(folder)), run_alone(folder).stdout):
@@ -170,7 +164,7 @@ def test_a_folder_of_parts_that_is_a_link_is_found(tmp_path):
 @pytest.mark.parametrize("wrong", ["twice", "missing"])
 def test_rows_that_are_twice_or_missing_are_found(tmp_path, wrong):
     """Also where the certificate was made for them."""
-    _, folder, _ = in_parts(tmp_path, "given")
+    _, folder, _ = in_parts(tmp_path, "topdown")
     lines = (folder / "table.csv" / "00001.csv").read_text().splitlines()
     lines = [*lines, lines[-1]] if wrong == "twice" else lines[:-1]
     (folder / "table.csv" / "00001.csv").write_text("\n".join(lines))
@@ -190,11 +184,11 @@ def test_a_part_that_does_not_hold_is_not_released(tmp_path, monkeypatch):
 
     monkeypatch.setattr(parts, "read_parquet", changed)
     with pytest.raises(Fault, match=r"a part has other entries|is not the sum"):
-        in_parts(tmp_path, "given")
+        in_parts(tmp_path, "topdown")
 
 
 def test_the_data_dictionary_lists_the_parts(tmp_path):
-    _, folder, _ = in_parts(tmp_path, "given")
-    (resource,) = json.loads((folder / "datapackage.json").read_text())["resources"]
+    _, folder, _ = in_parts(tmp_path, "topdown")
+    resource, _ = json.loads((folder / "datapackage.json").read_text())["resources"]
     assert resource["path"] == [f"table.csv/0000{i}.csv" for i in range(3)]
     assert resource["schema"]["fields"][0]["name"] == "row"

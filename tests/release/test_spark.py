@@ -16,9 +16,9 @@ from clusters import dies_once, sessions
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import conditioned, cut, engines, nearest_pieces, parts, piecewise, spark
+from holdfast.release.pieces import cut, engines, parts, passes, spark
+from holdfast.release.pieces.passes import gathered
 from holdfast.release.pieces.pieces import Pieces
-from holdfast.release.pieces.piecewise import gathered, in_one_process
 from holdfast.release.records.sources import Asked, Persons
 from holdfast.release.records.spark_frames import distinct
 from holdfast.release.records.tabulate import tabulate
@@ -94,26 +94,17 @@ SECRET = bytes(range(32))
 def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     """What the cluster draws, brought here."""
     with spark.cluster(session, pieces.groups(CELLS), pieces.cut.groups[:-1].tolist()) as there:
-        return gathered(pieces, CELLS, there, SECRET)
+        return gathered(pieces, CELLS, SECRET, there)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "where"),
-    [
-        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (piecewise, "measure_all")),
-        (hf.laplace(QUERY, epsilon=1).onto(HELD), (nearest_pieces, "ascend")),
-        (hf.gaussian(QUERY, scale=3).given(HELD), (conditioned, "drawn")),
-        (hf.laplace(QUERY, scale=3).given(hf.consistent(QUERY)).onto(hf.nonnegative()), (piecewise, "finished")),
-    ],
-    ids=["topdown", "onto", "given", "given-then-onto"],
-)
-def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path, mechanism, where):
+@pytest.mark.parametrize(("method", "dying"), [("topdown", "measure_all"), ("bluedown", "finished")])
+def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path, method, dying):
     """Bit for bit, classic and Connect, however many pieces a task has; a worker that dies changes nothing."""
     monkeypatch.setattr(cut, "GROUPED", 100)
-    pieces = Pieces.of(mechanism)
+    pieces = Pieces.of(hf.laplace(QUERY, epsilon=1).onto(HELD, method=method))
     assert pieces.cut.groups.tolist() == [0, 2, 3, 4]
-    values, noisy = in_one_process(pieces, CELLS, SECRET)
-    monkeypatch.setattr(*where, dies_once(getattr(*where), tmp_path / "died"))
+    values, noisy = gathered(pieces, CELLS, SECRET)
+    monkeypatch.setattr(passes, dying, dies_once(getattr(passes, dying), tmp_path / "died"))
     for session in sessions():
         found = drawn_there(session, pieces)
         np.testing.assert_array_equal(found[1], noisy)
@@ -126,7 +117,7 @@ REST = "hold: [consistent, nonnegative]\nmethod: {}\nengine: spark"
 
 def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     """Charged once though a worker dies while it writes; both verifications and `load` read the parts as one table."""
-    made = job(tmp_path, tree("name: trips", rest=REST.format("given")))
+    made = job(tmp_path, tree("name: trips", rest=REST.format("topdown")))
     frame = sessions()[0].createDataFrame([(zone,) for zone in ZONES], "zone string")
     ledger = Ledger(tmp_path / "ledger.sqlite")
     monkeypatch.setattr(cut, "GROUPED", 1)

@@ -52,9 +52,9 @@ def main(folder: Path) -> None:
     import holdfast as hf
     from holdfast.release.certificate.verify import verify
     from holdfast.release.ledger.ledger import Ledger
-    from holdfast.release.pieces import conditioned, cut, engines
+    from holdfast.release.pieces import cut, engines, passes
+    from holdfast.release.pieces.passes import gathered
     from holdfast.release.pieces.pieces import Pieces
-    from holdfast.release.pieces.piecewise import in_one_process
     from holdfast.release.records.tabulate import tabulate
     from holdfast.release.run import release
     from jobs import job, tree
@@ -64,14 +64,14 @@ def main(folder: Path) -> None:
     memory = {"spark.executor.memory": "600m", "spark.executor.memoryOverhead": "384m"}
     session = building.config(map=settings | TWINS | memory).getOrCreate()
     cut.GROUPED = 8  # four groups, of one piece or two
-    conditioned.drawn = kills_its_executor(conditioned.drawn, str(folder / "killed"))
+    passes.measure_all = kills_its_executor(passes.measure_all, str(folder / "killed"))
     engines.write = lingers(engines.write, str(folder / "lingered"))
     engines.secrets.token_bytes = bytes
-    made = job(folder, tree("name: t", rest="hold: [consistent, nonnegative]\nmethod: given"), zones_csv=ZONES)
+    made = job(folder, tree("name: t", rest="hold: [consistent, nonnegative]\nmethod: topdown"), zones_csv=ZONES)
     frame = session.createDataFrame([(f"B{i % 6}Z{i % 4}",) for i in range(200)], "zone string").repartition(6)
     ledger = Ledger(folder / "ledger.sqlite")
     out = release(made, source=frame, engine="spark", ledger=ledger)
-    values, _ = in_one_process(Pieces.of(made.tables[0].mechanism), tabulate(made, frame)[0], bytes(32))
+    values, _ = gathered(Pieces.of(made.tables[0].mechanism), tabulate(made, frame)[0], bytes(32))
     assert (hf.load(out).values == values).all(), "the table is another one"
     assert verify(out, ledger).ok
     assert len(ledger.entries()) == 1

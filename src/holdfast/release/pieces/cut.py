@@ -1,7 +1,7 @@
 """Where a hierarchy is cut into a top and subtrees: by its public shape alone.
 
 The cut decides which random words make which noise, so it depends on nothing else: not on how many processes draw, and
-not on the data. Subtrees that follow each other are groups, which travel, are conditioned and are written together.
+not on the data. Subtrees that follow each other are groups, which travel and are written together.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST, Refused
+from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints, Words
 from holdfast.domains import Hierarchy
 from holdfast.domains.intervals import output_parents
@@ -180,30 +180,23 @@ class Cut:
         return int(np.add.reduceat(self._sizes, self.groups[:-1]).max())
 
 
-#: How values become what holds: they are drawn so, or moved level by level, or to the nearest table.
-Way = Literal["given", "topdown", "bluedown", "nearest"]
-
-
 @dataclass(frozen=True, eq=False)
 class Rules:
     """What holds in some outputs: `spreads` weigh them, `exact` ones have their true values, and `low` and `high`
-    bound the others (∓2**62: not at all). `unit` is the least spread of the whole table.
+    bound the others (∓2**62: not at all).
     """
 
     spreads: Floats
     exact: Bools
     low: Ints
     high: Ints
-    unit: float
 
     @classmethod
     def of(cls, spreads: Floats, exact: Bools, low: Ints, high: Ints) -> Rules:
-        unit = float(spreads.min(where=~exact, initial=LARGEST))
-        return cls(alike(spreads), alike(exact), alike(low), alike(high), unit)
+        return cls(alike(spreads), alike(exact), alike(low), alike(high))
 
     def at(self, outputs: Ints) -> Rules:
-        some = (self.spreads[outputs], self.exact[outputs], self.low[outputs], self.high[outputs])
-        return Rules(*some, self.unit)
+        return Rules(self.spreads[outputs], self.exact[outputs], self.low[outputs], self.high[outputs])
 
     def bounds(self, truth: Ints) -> tuple[Ints, Ints]:
         """Bounds of the outputs; an exact one has its true value, which is also that of a fixed one."""
@@ -212,17 +205,16 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A piece, the law of the noise of its outputs, what holds in the end, and what the noise is conditioned on.
+    """A piece, the law of the noise of its outputs, and what holds in the end.
 
-    `drawn` is None where noise is independent. `linear`: what holds in the estimate that intervals stand around, where
+    `combined`: level by level as BlueDown does. `linear`: what holds in the estimate that intervals stand around, where
     they do.
     """
 
     piece: Piece
     law: Independent
-    way: Way
+    combined: bool
     rules: Rules
-    drawn: Rules | None
     linear: Rules | None
 
 

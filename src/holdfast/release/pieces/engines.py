@@ -22,8 +22,8 @@ from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
 from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Sheets, Written, refuse_unwritten, write, write_part
+from holdfast.release.pieces.passes import decided
 from holdfast.release.pieces.pieces import Pieces
-from holdfast.release.pieces.piecewise import decided
 from holdfast.release.pieces.tasks import Group, Tasks
 from holdfast.release.records.spark_frames import spark_frame
 from holdfast.release.spec.spec import ENGINES
@@ -112,9 +112,9 @@ def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Fo
     wrong = next((each.wrong for each in listed if each.wrong is not None), None)
     if wrong is not None:
         raise Fault(f"nothing is released: {wrong}; this is a fault of holdfast")
-    ties = int(done.coins[0]) if pieces.mechanism.moves else None
+    ties = int(done.coins[0])
     files = {name: (size, found) for part in listed for name, size, found in part.files}
-    return Parts(files, len(listed), sheets, pieces.method, ties)
+    return Parts(files, len(listed), sheets, pieces.mechanism.method, ties)
 
 
 def _removed(folder: Path) -> None:

@@ -8,7 +8,7 @@ of absolute values are solved by curves throughout. Proofs: docs/theory/update-o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -56,17 +56,6 @@ class Nearest:
         layout = Layout.of(parents)
         weights = _weigh(layout.leaf_start, layout.leaves, layout.inner, exact, spreads, absolute)
         return cls(layout, absolute, exact, *weights)
-
-    def inside(self, spreads: Floats, unit: float, names: Ints) -> Nearest:
-        """The same forest as part of a larger one, whose least spread is `unit`, with the names that it has there."""
-        leaves, inner, start = self.layout.leaves, self.layout.inner, self.layout.leaf_start
-        with np.errstate(divide="ignore"):
-            leaf_weight = np.where(self.exact[leaves], 1.0, unit / spreads[leaves])
-            variance = np.where(self.exact[leaves], 0.0, 1.0 / leaf_weight)
-        first = np.minimum(start[:-1], max(leaves.size - 1, 0))
-        same = np.where(self.same > 0.0, variance[first], 0.0) if leaves.size else self.same
-        weight = np.where(self.exact[inner], 0.0, unit / spreads[inner])
-        return replace(self, leaf_weight=leaf_weight, variance=variance, same=same, weight=weight, names=names)
 
     @cached_property
     def determined(self) -> bool:

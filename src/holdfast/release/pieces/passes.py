@@ -1,0 +1,200 @@
+"""A table made piece by piece, level by level (TopDown, BlueDown): estimates go up, totals come down.
+
+Level by level, the children of an output depend on what is above them through its final value alone, and on what is
+beside them not at all. So a piece that is told the final values of its roots makes what the whole would make, bit for
+bit (docs/theory/pieces.md).
+
+Intervals stand around another estimate: least squares under the equalities alone. What is below a root tells of its
+true value what the estimate of the piece alone and its variance tell, so the top sees a leaf with these; a piece that
+is told the estimates of its roots goes on as if they were exact. In real numbers this is the estimate of the whole;
+rounding may differ in the last digits, which ends of intervals on whole numbers do not show (`ErrorBars.within`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.arguments import LARGEST
+from holdfast.arrays import Array, Bools, Floats, Ints, Words
+from holdfast.domains import Hierarchy
+from holdfast.randomness import Keys
+from holdfast.release.pieces.cut import Rules, Work, coins_of, measured
+from holdfast.release.pieces.pieces import Pieces
+from holdfast.release.pieces.tasks import Group, Held, Here, Tasks, by_piece
+from holdfast.trees.nearest.best_linear import error_variances
+from holdfast.trees.nearest.levelwise import Levelwise
+from holdfast.trees.nearest.nearest import Nearest
+
+# --- final values ----------------------------------------------------------------------------------------------------
+
+
+class Head(NamedTuple):
+    """What a piece tells about its roots: estimates (whole numbers and steps), variances, least and most values."""
+
+    estimate: Ints
+    step: Floats
+    variance: Floats
+    least: Ints
+    most: Ints
+
+
+def head(held: Held, noisy: Ints) -> Head:
+    rules = held.work.rules
+    return Head(*_forest(held.work, rules.exact, rules.spreads).heads(noisy, *rules.bounds(held.truth)))
+
+
+def of_top(work: Work, truth: Ints, noisy: Ints, heads: Sequence[Head], coins: Words) -> Ints:
+    """The values of the top, and behind them the final values of the roots of all pieces, piece by piece."""
+    below = Head(*(np.concatenate(each) for each in zip(*heads, strict=True)))
+    own, tail = work.piece.own, slice(work.piece.own, None)
+    low, high = work.rules.bounds(truth)
+    low[tail], high[tail] = below.least, below.most
+    spreads = np.concatenate([work.rules.spreads[:own], below.variance])
+    steps = np.concatenate([np.zeros(own), below.step])
+    start = np.concatenate([noisy, below.estimate])
+    return np.asarray(_forest(work, work.rules.exact, spreads).move(start[None], low, high, coins, steps)[0])
+
+
+def of_piece(held: Held, noisy: Ints, totals: Ints, coins: Words) -> Ints:
+    """The values of a piece below the cut from its noisy ones and the final values of its roots."""
+    rules, roots = held.work.rules, held.work.piece.parents < 0
+    low, high = rules.bounds(held.truth)
+    low[roots] = high[roots] = totals
+    forest = _forest(held.work, rules.exact | roots, rules.spreads)
+    return np.asarray(forest.move(noisy[None], low, high, coins)[0])
+
+
+def _forest(work: Work, exact: Bools, spreads: Floats) -> Levelwise:
+    return Levelwise.of(work.piece.parents, exact, spreads, combined=work.combined, numbers=work.piece.outputs)
+
+
+# --- estimates that intervals stand around ---------------------------------------------------------------------------
+
+
+class Estimated(NamedTuple):
+    """What a piece tells about its roots: estimates and their variances, infinite where it tells nothing."""
+
+    estimate: Floats
+    variance: Floats
+
+
+def estimated(held: Held, noisy: Ints, rules: Rules) -> Estimated:
+    """The estimates of a piece's roots from what was measured in it alone."""
+    roots = held.work.piece.parents < 0
+    nearest = Nearest.of(held.work.piece.parents, rules.exact, rules.spreads, absolute=False)
+    if not nearest.determined:
+        return Estimated(np.zeros(roots.sum()), np.full(roots.sum(), np.inf))
+    known = np.where(np.isfinite(rules.spreads) & ~rules.exact, rules.spreads, 0.0)
+    found = _moved(nearest, noisy, rules.exact, held.truth)
+    return Estimated(found[roots], error_variances(nearest, known)[roots])
+
+
+def estimates_of_top(work: Work, rules: Rules, truth: Ints, noisy: Ints, below: Sequence[Estimated]) -> Floats:
+    """The estimates of the top's own outputs, and behind them of the roots of all pieces, piece by piece."""
+    own = work.piece.own
+    estimate, variance = (np.concatenate(each) for each in zip(*below, strict=True))
+    spreads = np.concatenate([rules.spreads[:own], variance])
+    exact = rules.exact.copy()
+    exact[own:] |= variance == 0.0
+    known = truth.astype(np.float64)
+    known[own:] = np.where(rules.exact[own:], known[own:], estimate)
+    nearest = Nearest.of(work.piece.parents, exact, spreads, absolute=False)
+    return _moved(nearest, np.concatenate([noisy, estimate]), exact, known)
+
+
+def estimates_of_piece(held: Held, noisy: Ints, rules: Rules, estimates: Floats) -> Floats:
+    """The estimates of a piece's outputs from those of its roots."""
+    roots = held.work.piece.parents < 0
+    exact, known = rules.exact | roots, held.truth.astype(np.float64)
+    known[roots] = estimates
+    nearest = Nearest.of(held.work.piece.parents, exact, rules.spreads, absolute=False)
+    return _moved(nearest, noisy, exact, known)
+
+
+def _moved(nearest: Nearest, noisy: Ints | Floats, exact: Bools, known: Ints | Floats) -> Floats:
+    low, high = np.where(exact, known, -float(LARGEST)), np.where(exact, known, float(LARGEST))
+    return np.asarray(nearest.move(noisy[None].astype(np.float64), low, high)[0])
+
+
+# --- both, over all pieces -------------------------------------------------------------------------------------------
+
+
+class Finished(NamedTuple):
+    """The values of a piece, the noisy ones from which they were moved, and what intervals stand around."""
+
+    values: Ints
+    noisy: Ints
+    centre: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """The top as it is, what each piece below is told to be finished, and the coins that decide ties."""
+
+    top: Held
+    made: Finished
+    told: list[tuple[Ints, Floats | None]]
+    coins: Words
+
+
+#: What a piece tells to what is above the cut; no estimate where no interval stands around it.
+Above = tuple[Head, Estimated | None]
+
+
+def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, Above]:
+    noisy, rules = measured(held.work, held.truth, Keys.of(secret)), held.work.linear
+    return noisy, (head(held, noisy), None if rules is None else estimated(held, noisy, rules))
+
+
+def measure_all(group: Group, _: object, secret: bytes) -> tuple[list[Ints], list[Above]]:
+    made = by_piece(partial(measure, secret=secret))(group, None)
+    return [noisy for noisy, _ in made], [told for _, told in made]
+
+
+def finished(held: Held, told: tuple[Ints, Floats | None], coins: Words) -> Finished:
+    """Make the values of a piece from its noisy ones, and the totals and estimates of its roots."""
+    (totals, estimates), noisy, rules = told, held.noisy, held.work.linear
+    assert noisy is not None
+    values = of_piece(held, noisy, totals, coins)
+    if rules is None or estimates is None:
+        return Finished(values, noisy, noisy)
+    return Finished(values, noisy, estimates_of_piece(held, noisy, rules, estimates))
+
+
+def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes) -> Decided:
+    """Let all pieces be measured, and decide everything above the cut."""
+    by, own, coins, rules = pieces.cut.width, work.piece.own, coins_of(Keys.of(secret)), work.linear
+    counted = np.concatenate(pieces.cut.above(cells))
+    truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
+    groups: dict[int, None] = dict.fromkeys(range(pieces.cut.groups.size - 1))
+    told = tasks.noted(partial(measure_all, secret=secret), groups)
+    below: list[Above] = [each for group in sorted(told) for each in told[group]]
+    noisy = measured(work, truth[:own], Keys.of(secret))
+    values = of_top(work, truth, noisy, [known for known, _ in below], coins)
+    centre: Array = noisy
+    estimates: Any = [None] * pieces.cut.count
+    if rules is not None:
+        centre = estimates_of_top(work, rules, truth, noisy, [known for _, known in below if known is not None])
+        estimates = centre[own:].reshape(-1, by)
+    made = Finished(values[:own], noisy, centre[:own])
+    totals = values[own:].reshape(-1, by)
+    return Decided(Held(work, counted, noisy), made, list(zip(totals, estimates, strict=True)), coins)
+
+
+def gathered(pieces: Pieces, cells: Ints, secret: bytes, tasks: Tasks | None = None) -> tuple[Ints, Ints]:
+    """Make the table piece by piece, here or by others, and bring all of it here: its values and the noisy ones."""
+    tasks, work = tasks or Here(list(pieces.groups(cells))), pieces.work(pieces.cut.top())
+    done = decided(pieces, work, cells, tasks, secret)
+    values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
+    at = work.piece.outputs[: work.piece.own]
+    values[at], noisy[at] = done.made.values, done.made.noisy
+    made = tasks.grouped(by_piece(partial(finished, coins=done.coins)), pieces.cut.by_group(done.told))
+    for number, each in enumerate(each for group in sorted(made) for each in made[group]):
+        at = pieces.cut.piece(number).outputs
+        values[at], noisy[at] = each.values, each.noisy
+    return values, noisy
