@@ -139,7 +139,7 @@ def test_the_best_shares_are_better_than_those_of_the_file(made):
 
 
 @pytest.mark.slow
-def test_prices_methods_preview_and_comparison(made):
+def test_prices_methods_and_comparison(made):
     client, site, _ = made
     fields = moved(site, shares={"city": "0.3", "borough": "0.3", "zone": "0.4"})
     found = ask(client, "prices", {"fields": fields}).json()["parts"]["prices"]
@@ -147,11 +147,6 @@ def test_prices_methods_preview_and_comparison(made):
     assert re.search(r"makes the errors \d+ % smaller", found)  # sums that add up help
     found = ask(client, "methods", {"fields": moved(site)}).json()["parts"]["methods"]
     assert all(method in found for method in ("given", "onto", "topdown", "auto takes it"))
-    one, same, other = (
-        ask(client, "preview", {"fields": moved(site), "number": number}).json()["parts"]["preview"]
-        for number in (1, 1, 2)
-    )
-    assert one == same != other
     sent = {"fields": moved(site, budget={"epsilon": "2"}), "kept": moved(site)}
     found = ask(client, "compare", sent).json()["parts"]["compare"]
     assert re.search(r"−4\d %|−5\d %", found)  # twice the budget, half the error

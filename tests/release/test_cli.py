@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from holdfast.cli import showing
 from holdfast.cli.command import app
 from holdfast.release import run
-from holdfast.release.table.starting import suggested
 from jobs import ZONES
 from scripts import program
 
@@ -249,19 +248,6 @@ def test_budgets_are_set_by_the_command(folder):
             "beside": [],
         }
     ]
-
-
-def test_init_asks_again_for_what_it_cannot_read(folder, monkeypatch, capsys):
-    said = iter(["borugh", "", "trips.csv", "", "", "rider", "none", "3", "much", "0.5", "boro", "borough"])
-    monkeypatch.setattr(showing, "asked", lambda _, otherwise="": next(said) or otherwise)
-    found, answers = showing.answers(suggested(folder / "zones.csv"), "records.parquet")
-    assert found.columns == ("borough", "zone")
-    assert (answers.unit, answers.epsilon, answers.exact) == (("rider", 3), "0.5", ("borough",))
-    told = capsys.readouterr().out
-    assert "no column 'borugh'" in told
-    assert "the number of records must be a whole number" in told
-    assert "epsilon must be a number above 0, found 'much'" in told
-    assert "did you mean 'borough'?" in told
 
 
 def commands(group, words=()):

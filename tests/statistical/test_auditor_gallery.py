@@ -13,13 +13,11 @@ LISTED = (
     "price_forgotten",
     "weights_of_a_union_ignored",
     "classical_at_large_epsilon",
-    "classical_whole",
     "one_record_for_several",
     "signed_leaves",
-    "unequal_weights_below_an_exact_node",
 )
 #: Quick ones that are caught by draws; the others are in the slow tier.
-QUICK = ("wrong_sensitivity", "naive_doubles", "chain_that_did_not_move", "seed_in_the_code", "cells_below_three")
+QUICK = ("wrong_sensitivity", "naive_doubles", "seed_in_the_code", "cells_below_three")
 
 
 def caught(report):
@@ -61,7 +59,6 @@ def test_the_report_says_which_true_counts_were_tried():
 def test_the_numbers_of_the_known_faults():
     """The faults as they were: the auditor finds the true losses that enumeration gave."""
     assert GALLERY["signed_leaves"]().audited(seconds=20).epsilon == pytest.approx(1.3245446, abs=1e-6)
-    assert 11.15 < GALLERY["unequal_weights_below_an_exact_node"]().audited(seconds=20).epsilon < 11.190058
     assert GALLERY["price_forgotten"]().audited(seconds=20).epsilon == pytest.approx(1.2090805, abs=1e-6)
 
 

@@ -16,16 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.auditing.auditor import Audit, audit
-from holdfast.constraints import System, between, consistent, exact_nodes, invariant, nonnegative
+from holdfast.constraints import System, between, consistent, invariant, nonnegative
 from holdfast.domains import Hierarchy
-from holdfast.given import Problem
-from holdfast.given.baselines import metropolis
-from holdfast.given.baselines.chains import Chains
 from holdfast.mechanism import gaussian, laplace
 from holdfast.privacy import Guarantee, classical_sigma
 from holdfast.queries import Neighbours, Query, counts, histogram, workload
-from holdfast.queries import query as known_by_sensitivity
-from holdfast.randomness import Stream, seeded
+from holdfast.randomness import Stream
 
 Values = npt.NDArray[Any]
 Draws = Callable[[Values, int, np.random.Generator], Values]
@@ -99,34 +95,10 @@ def naive_doubles() -> Broken:
     return Broken.of(lambda truth, size, rng: truth + rng.laplace(size=(size, truth.size)), histogram(2), claim())
 
 
-def one_seed_twice() -> Broken:
-    """Two tables about the same records, each with the noise of one and the same stream."""
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        half = truth.size // 2
-        noise = geometric(rng, 2, (size, half))
-        return truth + np.hstack([noise, noise])
-
-    # A record is in a cell of the first table and then, or not, in one of the second.
-    return Broken.of(draws, workload(np.eye(4, dtype=int)), claim())
-
-
 def seed_in_the_code() -> Broken:
     """Every release starts from the same seed."""
     mechanism = lambda truth: truth + geometric(np.random.default_rng(7), 1, truth.shape)  # noqa: E731
     return Broken(mechanism, claim(), [([0, 0], [0, 1])])
-
-
-def measurements_beside_bounds() -> Broken:
-    """A table given its bounds, with noisy measurements of it beside, for the price of the table."""
-    table = laplace(histogram(2), epsilon=1)
-    bounded = table.given(nonnegative())
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        stream = seeded(int(rng.integers(2**60)))
-        return np.hstack([bounded.simulate(truth, size, stream), table.simulate(truth, size, stream)])
-
-    return Broken.of(draws, table.query, bounded.guarantee)
 
 
 def _small_cells(least: int) -> Broken:
@@ -146,25 +118,6 @@ def cells_below_ten() -> Broken:
     return _small_cells(10)
 
 
-def small_tables_suppressed() -> Broken:
-    """A table of fewer than 20 records is published as zeros."""
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        return (truth + geometric(rng, 1, (size, truth.size))) * (truth.sum() >= 20)
-
-    return Broken.of(draws, histogram(4), claim())
-
-
-def less_noise_for_large_cells() -> Broken:
-    """Cells above 50 get a third of the noise."""
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        noise = [geometric(rng, scale, (size, truth.size)) for scale in (1, 1 / 3)]
-        return truth + np.where(truth > 50, noise[1], noise[0])
-
-    return Broken.of(draws, histogram(4), claim())
-
-
 def windows_around_the_data() -> Broken:
     """Noise cut at a window around the truth, and called pure."""
 
@@ -172,59 +125,6 @@ def windows_around_the_data() -> Broken:
         return truth + np.clip(geometric(rng, 2, (size, truth.size)), -6, 6)
 
     return Broken.of(draws, histogram(3), claim(0.5))
-
-
-def narrow_rows() -> Broken:
-    """A row with an exact sum and bounds, each cell cut at the window of one free cell: zeros push a large cell out.
-
-    The fault as it was: windows for a total variation of 1e-7 of one cell alone, at scale 2.
-    """
-    cells, scale, most = 60, 2, 150
-    held = invariant(np.ones((1, cells), dtype=int)) & nonnegative()
-    right = laplace(histogram(cells), scale=scale, neighbours="replace-one").given(held)
-    reach = math.ceil(scale * math.log(1e7))
-    noise, left = np.arange(-reach, reach + 1), np.arange(-most, most + 1)[:, None]
-    kept: dict[bytes, list[Values]] = {}
-
-    def shares(truth: Values) -> list[Values]:
-        """For each cell and each rest of the sum, cumulative chances of its noise, one after the other."""
-        behind, rows = np.where(left.ravel() == 0, 1.0, 0.0), []
-        for law in (np.exp(-np.abs(noise) / scale) * (truth[:, None] + noise >= 0))[::-1]:
-            place = left - noise + most
-            chance = law * np.where((place >= 0) & (place <= 2 * most), behind[np.clip(place, 0, 2 * most)], 0)
-            behind = chance.sum(axis=1)
-            total = np.cumsum(chance, axis=1) / np.maximum(behind, 1e-300)[:, None]
-            rows.append((np.minimum(total, 1) + np.arange(2 * most + 1)[:, None]).ravel())
-        return rows[::-1]
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        key = truth.tobytes()
-        kept[key] = kept.get(key) or shares(truth)
-        drawn, rest = np.zeros((size, cells), dtype=int), np.full(size, most)
-        for j, flat in enumerate(kept[key]):
-            place = np.searchsorted(flat, rest + rng.random(size) * (1 - 1e-12), side="right")
-            drawn[:, j] = noise[place - rest * noise.size]
-            rest -= drawn[:, j]
-        return truth + drawn
-
-    return Broken.of(draws, right.query, replace(right.guarantee, delta=9.8e-6, status="estimated"), right.held)
-
-
-def chain_that_did_not_move() -> Broken:
-    """The Markov chain of `method="metropolis"` as it was sold: pure, though it stops wherever it stands."""
-    query = counts(FORK)
-    held = consistent(FORK) & nonnegative() & invariant(exact_nodes(FORK, [0]))
-    right = laplace(query, scale=8, neighbours="replace-one").given(held)
-    assert right.held is not None
-    problem = Problem(right.base.law, right.held)
-
-    def draws(truth: Values, size: int, rng: np.random.Generator) -> Values:
-        target, stream = metropolis.target_of(problem, truth), seeded(int(rng.integers(2**60)))
-        chains = Chains.started(target, size, stream)
-        chains.run(1, stream)
-        return truth + target.noise(chains.leaves)
-
-    return Broken.of(draws, query, right.guarantee, right.held)
 
 
 def price_forgotten() -> Broken:
@@ -246,12 +146,6 @@ def classical_at_large_epsilon() -> Broken:
     return Broken(gaussian(histogram(2), scale=sigma, integer=False), claim(20, 0.01))
 
 
-def classical_whole() -> Broken:
-    """The papers' σ with whole noise, where its law can be listed."""
-    sigma = classical_sigma(4, 6, Fraction(1, 10**6))
-    return Broken(gaussian(known_by_sensitivity(1, l1=4, l2=4), scale=sigma), claim(6, 1e-6))
-
-
 def one_record_for_several() -> Broken:
     """The loss of one record printed for three."""
     base = laplace(histogram(3), epsilon=1)
@@ -263,15 +157,6 @@ def signed_leaves() -> Broken:
     query = workload([[1, -1], [1, -1]])
     base = laplace(query, scale=4, neighbours="replace-one")
     return Broken(base.given(consistent(CHAIN) & nonnegative()), claim(1.2140, neighbours="replace-one"))
-
-
-def unequal_weights_below_an_exact_node() -> Broken:
-    """Three records of unequal weights, at the price of equal ones."""
-    query = workload([[2, 1, 1], [2, 0, 0], [0, 1, 0], [0, 0, 1]])
-    held = consistent(FORK) & nonnegative() & invariant(exact_nodes(FORK, [0]))
-    relation = Neighbours("add-remove", records=3)
-    said = claim(10.829, neighbours=relation, scope="invariant-sharing")
-    return Broken(laplace(query, scale=[1, 0.2, 8, 8]).given(held), said)
 
 
 def rows_nearly_parallel() -> Broken:
@@ -289,24 +174,16 @@ GALLERY: dict[str, Callable[[], Broken]] = {
         price_forgotten,
         weights_of_a_union_ignored,
         classical_at_large_epsilon,
-        classical_whole,
         one_record_for_several,
         signed_leaves,
-        unequal_weights_below_an_exact_node,
         rows_nearly_parallel,
         wrong_sensitivity,
         noise_reused,
         last_cell_without_noise,
         naive_doubles,
-        one_seed_twice,
         seed_in_the_code,
-        measurements_beside_bounds,
         cells_below_three,
         cells_below_ten,
-        small_tables_suppressed,
-        less_noise_for_large_cells,
         windows_around_the_data,
-        narrow_rows,
-        chain_that_did_not_move,
     )
 }

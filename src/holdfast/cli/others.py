@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -331,36 +330,21 @@ def schema(
     showing.data(made())
 
 
-@verb("holdfast init", "holdfast init zones.csv --spec trips.yaml --source trips.parquet")
+@verb("holdfast init zones.csv", "holdfast init zones.csv --spec trips.yaml --source trips.parquet")
 def init(
-    domain: Annotated[
-        Path | None, typer.Argument(metavar="[DOMAIN]", help="A public file: one row per place or cell; asked for.")
-    ] = None,
+    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
     source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
     quiet: Quiet = False,
 ) -> None:
-    """Write a commented spec to start from; on a terminal it asks for what it needs and shows the spec."""
-    from holdfast.arguments import Refused
+    """Write a commented spec to start from, from a public file."""
     from holdfast.cli import showing
-    from holdfast.release.table.starting import Answers, starting_spec, suggested
+    from holdfast.release.table.starting import starting_spec, suggested
 
-    asking = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
-    if domain is None and not asking:
-        raise Refused("name the public file of all places or values: holdfast init DOMAIN")
-    domain = domain or Path(showing.asked("Which public file names all places or values (.csv or .parquet)?"))
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    showing.refuse_existing(spec, "--spec")  # before anything is asked
-    suggestion = suggested(domain)
-    answers = Answers(source, count=suggestion.count)
-    if asking:
-        suggestion, answers = showing.answers(suggestion, source)
-    text = starting_spec(suggestion, answers, public, spec.name)
-    showing.write_new(spec, text, "--spec")
-    if asking:
-        print(f"\n{text}")
+    showing.write_new(spec, starting_spec(suggested(domain), source, public, spec.name), "--spec")
     if not quiet:
-        there = "://" in answers.source or os.path.exists(spec.parent / answers.source)
-        first = "" if there else f"say in it where the records are (source: {answers.source} is not there), then "
+        there = "://" in source or os.path.exists(spec.parent / source)
+        first = "" if there else f"say in it where the records are (source: {source} is not there), then "
         print(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")

@@ -11,22 +11,16 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.arguments import Refused, one_of
-
-if TYPE_CHECKING:
-    from holdfast.release.table.starting import Answers, Suggested
+from holdfast.arguments import Refused
 
 #: Width of what is printed where nobody watches, so that files do not depend on a terminal.
 PIPED_WIDTH = 120
-
-Read = TypeVar("Read")
 
 
 def _console() -> Console:
@@ -75,69 +69,6 @@ def written(text: str, output: Path | None) -> None:
     else:
         write_new(output, text, "--output")
         print(f"holdfast: wrote {output}", file=sys.stderr)
-
-
-def asked(question: str, otherwise: str = "") -> str:
-    """Ask on a terminal; nothing is an answer too."""
-    return str(typer.prompt(question, default=otherwise, show_default=bool(otherwise), prompt_suffix=" ")).strip()
-
-
-def understood(question: str, otherwise: str, read: Callable[[str], Read]) -> Read:
-    """Ask until the answer can be read; why it cannot is said."""
-    while True:
-        try:
-            return read(asked(question, otherwise))
-        except Refused as refusal:
-            print(f"{refusal}")
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def answers(found: Suggested, source: str) -> tuple[Suggested, Answers]:
-    """Ask on a terminal for what a public file does not tell: levels, source, unit and budget."""
-    from holdfast.release.table.starting import Answers, levels_among
-
-    what = "levels, the top one first" if found.kind == "hierarchy" else "columns of the table"
-    first, usual = found, ", ".join(found.columns)
-    found = understood(f"Which {what}?", usual, lambda text: levels_among(first, _listed(text)))
-    where = asked("Where are the records (files, a folder, or a database, without its password)?", source)
-    table = asked("In which table?") if "://" in where else ""
-    called = {name: asked(f"How do the records call {name!r}?", name) for name in found.named}
-    count = asked("Which column says how many records a row stands for (none: a row is a record)?", found.count or "")
-    person = asked("Which column names a person who may have several records (none: protect single records)?")
-    unit = None
-    if person:
-        most = "How many records of a person are kept at most?"
-        unit = person, understood(most, "5", lambda text: positive_whole("the number of records", text))
-    epsilon = understood("How much may be spent: epsilon?", "1.0", _amount)
-    exact = understood(
-        f"Which of {', '.join(found.columns)} are published exactly (none: nothing is)?",
-        "",
-        lambda text: tuple(one_of("what is exact", name, found.columns) for name in _listed(text)),
-    )
-    renamed = {name: own for name, own in called.items() if own and own != name}
-    told = Answers(where, table or None, count or None, renamed, unit, epsilon, exact)
-    return found, told
-
-
-def _amount(text: str) -> str:
-    """Read a number above 0; it is written as it was typed."""
-    try:
-        above = 0 < float(text) < math.inf
-    except ValueError:
-        above = False
-    if not above:
-        raise Refused(f"epsilon must be a number above 0, found {text!r}")
-    return text
-
-
-def positive_whole(name: str, text: str) -> int:
-    """Read a whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise Refused(f"{name} must be a whole number of at least 1, found {text!r}")
-    return int(text)
 
 
 def aside(words: list[str]) -> None:

@@ -15,17 +15,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
-import numpy as np
-
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Shared
 from holdfast.queries import Neighbours
-from holdfast.randomness import seeded
 from holdfast.release.error_targets import level_errors, scaled
 from holdfast.release.job.errors import TABLES, Errors
 from holdfast.release.job.job import Job
 from holdfast.release.job.sharing import linear_shares
-from holdfast.release.job.sizes import spread_counts
 from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import BEST
@@ -225,35 +221,3 @@ def _division(spec: Spec) -> tuple[str, ...]:
 def _holds(spec: Spec) -> str:
     """What must be the same for the methods that were chosen last to come first."""
     return _without(spec, True, ("shares", "share", "guess", "accept"))
-
-
-# --- a table as it might come out: simulated noise on public counts, never on the data -------------------------------
-
-#: Rows of each level that are shown.
-ROWS = 8
-GUESSED = "the public guess of the spec"
-MADE_UP = "made-up public counts of all sizes, since nobody guesses a whole table"
-
-
-@dataclass(frozen=True)
-class Preview:
-    """Some rows of a simulated table: level, name, the public count, the simulated figure. `more` are not shown."""
-
-    basis: str
-    rows: tuple[tuple[str, str, float, float], ...]
-    more: int
-
-
-def preview(table: Table, number: int) -> Preview:
-    """Simulate the table with this number; the same number gives the same table."""
-    counts = spread_counts(table)
-    if counts is None:
-        raise Refused("there are no public counts to try: add a guess to the table")
-    values = table.mechanism.simulate(counts, 1, seeded(number))[0]
-    layout = table.layout
-    rows: list[tuple[str, str, float, float]] = []
-    for level, name in enumerate(layout.levels):
-        first = np.flatnonzero(layout.level_of == level)[:ROWS].tolist()
-        rows += [(name, str(layout.query.labels[i]), float(counts[i]), float(values[i])) for i in first]
-    given = isinstance(layout.asked.guess, str)
-    return Preview(GUESSED if given else MADE_UP, tuple(rows), layout.query.n - len(rows))

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.arguments import Refused
 from holdfast.page import showing, solving
 from holdfast.page.draft import Base, Draft, draft
-from holdfast.page.planning import Planner, preview
+from holdfast.page.planning import Planner
 from holdfast.page.solving import prices
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.ledger.ledger import Ledger
@@ -81,17 +81,6 @@ class Site:
     def prices(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         planned = self.planner.at_once(self.draft(sent).spec)
         return {"parts": showing.prices(prices(self.planner, planned), len(planned.job.tables) > 1)}
-
-    def preview(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = sent.get("number")
-        seed = wanted if isinstance(wanted, int) and 0 <= wanted < 10**6 else 0
-        found: list[tuple[str, Any]] = []
-        for table in self.planner.at_once(self.draft(sent).spec).job.tables:
-            try:
-                found.append((table.name, preview(table, seed)))
-            except Refused as refusal:
-                found.append((table.name, str(refusal)))
-        return {"parts": showing.preview(found)}
 
     def compare(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Put a plan that was kept beside the one of now."""
@@ -147,9 +136,7 @@ def _written(path: Path, text: str, *, over: bool) -> None:
 
 def app(site: Site, token: str, hosts: frozenset[str]) -> ASGIApp:
     """The application: the page, and its verbs under the token."""
-    verbs = {
-        name: getattr(site, name) for name in ("plan", "methods", "prices", "preview", "compare", "solve", "write")
-    }
+    verbs = {name: getattr(site, name) for name in ("plan", "methods", "prices", "compare", "solve", "write")}
     spec = draft(site.base, site.base.fields).spec
     shapes = laid(spec)[0]
     text, policy = showing.page(site.base, shapes)

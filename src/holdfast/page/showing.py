@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from holdfast.page.draft import KINDS, Base
-from holdfast.page.planning import Planned, Preview
+from holdfast.page.planning import Planned
 from holdfast.page.solving import Price
 from holdfast.pictures import Picture, bars, hundred, number, spreads
 from holdfast.privacy import odds
@@ -135,11 +135,6 @@ def _named(each: Any, several: bool) -> str:
 
 def prices(found: Sequence[Price], several: bool) -> dict[str, str]:
     return {"prices": _filled("prices.html", prices=found, several=several)}
-
-
-def preview(found: Sequence[tuple[str, Preview | str]]) -> dict[str, str]:
-    """A table as it might come out; or the sentence why there is none."""
-    return {"preview": _filled("preview.html", tables=found)}
 
 
 def compare(kept: Planned, now: Planned) -> dict[str, str]:

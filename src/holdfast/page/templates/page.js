@@ -15,7 +15,6 @@
   let waiting = 0;
   let stop = new AbortController();
   let kept = null;
-  let number = 1;
   let before = null;
   let mover = null;
   let moved = 0;
@@ -163,7 +162,6 @@
       }
     };
     if (kept) await part("compare", { kept, fields: sent });
-    await part("preview", { fields: sent, number });
     await part("plan", { fields: sent, stage: "measured" });
     if (kept) await part("compare", { kept, fields: sent });
     await part("prices", { fields: sent });
@@ -182,7 +180,7 @@
     if (!$("refused").hidden) return;
     stop = new AbortController();
     const run = current;
-    for (const id of ["prices", "methods", "preview"]) $(id).classList.add("stale");
+    for (const id of ["prices", "methods"]) $(id).classList.add("stale");
     waiting = setTimeout(() => later(run), 250);
   };
   const changed = (by = null) => {
@@ -257,10 +255,6 @@
     kept = null;
     $("swap").hidden = $("forget").hidden = true;
     $("compare").textContent = "Keep a plan, move something, and see both.";
-  });
-  $("again").addEventListener("click", async () => {
-    number = (number + 1) % 1000000;
-    try { fill((await ask("preview", { fields: fields(), number })).parts); } catch (error) { $("preview").textContent = error.message; }
   });
   $("copy").addEventListener("click", async () => {
     const text = $("spec").textContent;

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -28,9 +27,9 @@ data:
   outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
 
 privacy:
-  unit: {unit}            # {other_unit}
+  unit: record            # or {{column: person, max_records: 5}} where a person can have several records
   neighbours: add-remove  # or replace-one
-  epsilon: {epsilon}            # with delta, or rho instead
+  epsilon: 1.0            # with delta, or rho instead
 
 table:
 {table}
@@ -38,7 +37,7 @@ table:
 hold:
   - consistent            # sums add up
   - nonnegative
-{exact}
+  # - exact: [{first}]    # published exactly, and so not protected
 
 method: auto              # compares the methods that hold all of this and takes the most accurate one
 output: release           # the folder that is made
@@ -46,42 +45,16 @@ ledger: holdfast-ledger.sqlite
 """
 COUNTED = "  count: {}            # a row stands for that many records; without it, every row is one record"
 NOT_COUNTED = "  # count: trips          # a column that says how many records a row stands for, where rows are counted"
-EXACT = "- exact: [{}]    # published exactly, and so not protected"
 GUESS = "  # guess: 100            # a public guess of a typical count, for the errors in the plan"
 
 
 @dataclass(frozen=True)
 class Suggested:
-    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts.
-
-    `all` are the columns of the file that hold no counts.
-    """
+    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts."""
 
     kind: str
     columns: tuple[str, ...]
     count: str | None
-    all: tuple[str, ...]
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The columns that the records must have: of a hierarchy the lowest level."""
-        return self.columns[-1:] if self.kind == "hierarchy" else self.columns
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a curator says besides: where the records are and how they call a column, and what is promised to whom.
-
-    `unit`: the column that names a person and how many records of each are kept; None: single records are protected.
-    """
-
-    source: str = "records.parquet"
-    table: str | None = None
-    count: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    unit: tuple[str, int] | None = None
-    epsilon: str = "1.0"
-    exact: tuple[str, ...] = ()
 
 
 def suggested(domain: Path) -> Suggested:
@@ -89,23 +62,13 @@ def suggested(domain: Path) -> Suggested:
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])
     if levels and distinct[levels[-1]] == rows and rows > 1:
-        return Suggested("hierarchy", tuple(levels), count, tuple(names))
-    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count, tuple(names))
+        return Suggested("hierarchy", tuple(levels), count)
+    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count)
 
 
-def levels_among(found: Suggested, names: tuple[str, ...]) -> Suggested:
-    """The same with the levels (or axes) that were named; refused where the file has no such column."""
-    missing = next((name for name in names if name not in found.all), None)
-    if missing is not None:
-        raise Refused(f"the domain file has no column {missing!r}: it has {', '.join(found.all)}")
-    if found.kind == "hierarchy" and names and names[-1] != found.columns[-1]:
-        raise Refused(f"the last level must be {found.columns[-1]!r}, which names every row of the domain file")
-    return replace(found, columns=names or found.columns)
-
-
-def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = "spec.yaml") -> str:
+def starting_spec(found: Suggested, source: str, domain: Path, file: str) -> str:
     """Return the text of a spec; `domain` is how it names the public file."""
-    if SECRET.search(answers.source):
+    if SECRET.search(source):
         raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
     listed = ", ".join(map(_plain, found.columns))
     words = {
@@ -114,31 +77,14 @@ def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = 
         "cube": f"  cube: [{listed}]   # axes; margins: [[a], [a, b], []] measures margins instead",
     }
     first = "total" if found.kind == "histogram" else _plain(found.columns[0])
-    exact = (
-        f"  {EXACT.format(', '.join(map(_plain, answers.exact)))}" if answers.exact else f"  # {EXACT.format(first)}"
-    )
-    data = [COUNTED.format(_plain(answers.count)) if answers.count else NOT_COUNTED]
-    if answers.table:
-        data.append(f"  table: {_plain(answers.table)}")
-    if answers.columns:
-        pairs = ", ".join(f"{_plain(name)}: {_plain(called)}" for name, called in answers.columns.items())
-        data.append(f"  columns: {{{pairs}}}   # how the records call these columns")
-    unit = (
-        "record" if answers.unit is None else f"{{column: {_plain(answers.unit[0])}, max_records: {answers.unit[1]}}}"
-    )
-    person = "or {column: person, max_records: 5} where a person can have several records"
     return SPEC.format(
-        unit=unit,
-        other_unit=person if answers.unit is None else "or record, where every record is somebody else's",
         file=file,
         title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
-        source=_plain(answers.source),
-        data="\n".join(data),
+        source=_plain(source),
+        data=COUNTED.format(_plain(found.count)) if found.count else NOT_COUNTED,
         domain=_plain(str(domain)),
-        epsilon=answers.epsilon,
-        table=words[found.kind]
-        + "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan",
-        exact=exact,
+        table=f"{words[found.kind]}\n{GUESS}",
+        first=first,
     )
 
 
