@@ -14,7 +14,7 @@ from jobs import ZONES, tree
 
 TOKEN, HOST = "a-token-that-nobody-guesses", "127.0.0.1:8000"
 HERE = f"http://{HOST}"
-VERBS = ("plan", "methods", "prices", "preview", "compare", "solve", "write")
+VERBS = ("plan", "methods", "prices", "compare", "solve", "write")
 
 
 def opened(folder, text):
@@ -71,7 +71,7 @@ def scrambled_requests(client, site, count, seed):
     """Ask for nonsense; yield whether it was answered or refused, and what is wrong with the answer, if anything."""
     chance = random.Random(seed)
     for i in range(count):
-        verb = VERBS[i % len(VERBS)] if i % 50 == 0 else chance.choice(("plan", "solve", "preview", "compare", "write"))
+        verb = VERBS[i % len(VERBS)] if i % 50 == 0 else chance.choice(("plan", "solve", "compare", "write"))
         fields = moved(site)
         sent = {"fields": fields, "kept": fields, "wanted": [{"zone": "2"}], "number": i, "name": f"s{i}.yaml"}
         answer = ask(client, verb, scrambled(sent, chance))
