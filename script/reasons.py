@@ -36,7 +36,6 @@ NAMED = {
     "one removed and one added": ("composition.md", "replace-one"),
     "basic composition": ("composition.md", "| pure ε | Σε |"),
     "statements composed": ("composition.md", "together"),
-    "cost a δ of 1 or more": ("THEORY.md", "Numerical and Monte-Carlo error"),
     "of whom the releases keep at most": ("THEORY.md", "A person with up to k records"),
 }
 #: Reasons why there is no statement, and words that only carry others on, name no result.
@@ -73,7 +72,6 @@ CHECKED = {
     "by group privacy": ("group_privacy group_privacy_pure", "ε and δ"),
     "ε and δ add": ("basic_composition", ""),
     "ρ adds, order by order": ("zcdp_composition order_composition", ""),
-    "draws that only come near": ("near_law", ""),
     "a public coin chooses": ("mixture mixture_of_images", "ε and δ"),
     "one removed and one added": ("group_privacy group_privacy_pure", "ε and δ"),
     "on the lattice of what the exact figures leave open": ("lattice_gaussian zcdp_to_dp", ""),

@@ -1,4 +1,4 @@
-"""What is known of an answer beside its values: how near draws come to their law, and tables to the nearest one."""
+"""What is known of an answer beside its values: how near a moved table is to the nearest one, how good a law is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from holdfast.arrays import Ints
 
 @dataclass(frozen=True)
 class Evidence:
-    """Carried by every answer: draws, a moved table, or a law that was made to be good.
-
-    `distance` bounds the total variation between what is drawn and the law that was asked for, `proved` says whether
-    that is proved or measured, and `words` why it is so: 0 and nothing for draws that have the very law.
+    """Carried by a moved table, and by a law that was made to be good.
 
     `objective` is what was made small, and `gap` bounds how much smaller it can be; infinite where nothing bounds it.
     Of a moved table: Σ|z−y|²/v or Σ|z−y|/√v in steps of the query, over all allowed points (whole ones, for whole
@@ -35,20 +32,12 @@ class Evidence:
     All of it is a function of the law, of noisy values and of published figures.
     """
 
-    distance: float = 0.0
-    proved: bool = True
-    words: str = ""
     objective: float = 0.0
     gap: float = math.inf
     grid: Fraction | None = None
     exact: bool = False
     nearest: bool = True
     notes: tuple[str, ...] = ()
-
-    @property
-    def of_the_law(self) -> bool:
-        """Whether the draws have the very law that was asked for."""
-        return self.distance == 0 and self.proved
 
     @property
     def lower_bound(self) -> float:
@@ -78,12 +67,8 @@ class Evidence:
         """The evidence of a table made of independent parts."""
         if len(parts) == 1:
             return parts[0]
-        distances = [part.distance for part in parts if part.distance]
         grids = [part.grid.denominator for part in parts if part.grid is not None]
         return cls(
-            math.nextafter(math.fsum(distances), math.inf) if distances else 0.0,
-            all(part.proved for part in parts),
-            " ".join(dict.fromkeys(part.words for part in parts if part.words)),
             objective=sum(part.objective for part in parts),
             gap=sum(part.gap for part in parts),
             grid=Fraction(1, int(np.lcm.reduce(grids, dtype=object))) if grids else None,
@@ -91,3 +76,7 @@ class Evidence:
             nearest=all(part.nearest for part in parts),
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         )
+
+
+#: Of noise that was not made for its constraint.
+NOTHING_KNOWN = Evidence()

@@ -1,20 +1,13 @@
 """Drawing again is given up by a coin, or not at all: a refusal tells no more than a release."""
 
-import inspect
 import math
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.exact import cheapest_rational as least_cost
 from holdfast.given import Problem
 from holdfast.given.exact import boxes, rejection
-from holdfast.given.near import coupled_chains as chains
-from holdfast.given.near import lines, two_way, walk
-from holdfast.given.near.two_way import log_least_share, missing_share
-from holdfast.given.problem import last_tries
-from listed_noise import listed
 
 EPSILON = 1.0
 
@@ -50,7 +43,7 @@ def test_a_fixed_number_of_tries_would_not_keep_it():
 
 
 def test_coins_fall_as_they_should():
-    last = last_tries(1 << 18, 4, hf.seeded(1))
+    last = rejection.last_tries(1 << 18, 4, hf.seeded(1))
     assert abs(last.sum() - (1 << 14)) < 5.5 * 128  # 5.5 deviations
 
 
@@ -85,64 +78,3 @@ def test_bounds_too_narrow_for_their_noise_are_refused_whatever_the_truth():
         messages.add(str(caught.value))
     assert len(messages) == 1
     assert not hasattr(boxes, "MOST_ROUNDS")
-
-
-def test_no_clock_decides_what_is_measured_or_found():
-    for module in (lines, least_cost, walk, chains):
-        assert "time_limit" not in inspect.getsource(module)
-
-
-# --- what is proved about shares ---------------------------------------------------------------------------------
-
-
-def crossed(shape, scale):
-    n = math.prod(shape)
-    system = hf.invariant(hf.exact_margins(shape, [(0,), (1,)])).system(n)
-    return Problem(hf.laplace(hf.histogram(n), scale=scale).base.law, system)
-
-
-@pytest.mark.parametrize("scale", [0.2, 0.5, 1])
-@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (2, 5)])
-def test_no_fewer_tables_are_accepted_than_is_proved(shape, scale):
-    """The share is Z/(Π f_R(0)·Π M_r), with Z listed and f_R convolved."""
-    problem = crossed(shape, scale)
-    layout = two_way.Layout.of(problem)
-    made = two_way.Proposals.of(layout)
-    noise, _ = listed(problem.space.lattice_basis().toarray(), "laplace", scale, 7)
-    total = np.exp(-np.abs(noise).sum(axis=1) / scale).sum()
-    places = np.arange(-80, 81)
-    weights = np.exp(-np.abs(places) / scale)
-    rows, columns = layout.cells.shape
-    sums = weights
-    for _ in range(rows - 1):
-        sums = np.convolve(sums, weights)
-    share = total / sums[sums.size // 2] ** columns / np.prod(made.limits)
-    least = math.exp(log_least_share(made.table, made.limits, [float(s) for s in layout.scales]))
-    assert 0.1 * share < least <= share * (1 + 1e-9)
-    assert made.distance >= layout.cells.size * 4 * (2 * made.table.core + 1) * 2.0**-53 / share
-
-
-@pytest.mark.parametrize("scale", [0.7, 3])
-def test_no_more_of_a_message_is_cut_away_than_is_proved(scale, monkeypatch):
-    """With windows that leave out 10⁻³ of a law instead of 10⁻¹³, what is cut away can be seen."""
-    for module in ("rows_in_turn", "two_way"):
-        monkeypatch.setattr(f"holdfast.given.near.{module}.TAIL", 1e-3)
-    problem = crossed((6, 7), scale)
-    layout = two_way.Layout.of(problem)
-    table, sizes = layout.table(), layout.windows()
-    bound = missing_share(scale, 6, sizes)
-    places = np.arange(-600, 601)
-    weights = np.exp(-np.abs(places) / scale)
-    reach, depth = sizes.reach, sizes.depth
-    half = (sizes.depth - sizes.core) // 2
-    full, cut = np.zeros(1201), np.zeros(1201)
-    full[600] = cut[600] = 1.0
-    seen = 0.0
-    for _ in range(6):
-        full = np.convolve(full, weights)[600:-600]
-        cut = np.convolve(cut, np.where(np.abs(places) <= reach, weights, 0.0))[600:-600]
-        cut[np.abs(places) > depth] = 0.0
-        near = np.abs(places) <= half
-        seen = max(seen, float((1 - cut[near] / full[near]).max()))
-    assert 0 < seen <= bound
-    assert table.below.shape[2] == 2 * depth + 1

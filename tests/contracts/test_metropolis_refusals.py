@@ -78,16 +78,6 @@ def test_it_states_nothing_releases_nothing_and_is_simulated(make, must):
     assert chain.simulate(TRUTH, 3, rng=hf.seeded(1)).shape == (3, TREE.n)
 
 
-def test_a_distance_cannot_be_asked_for():
-    base = hf.laplace(QUERY, scale=2)
-    for ask in (
-        lambda: base.given(CONSISTENT, method="metropolis", tau=1e-4),
-        lambda: base.given(CONSISTENT, tau=1e-4).given(hf.nonnegative(), method="metropolis"),
-    ):
-        with pytest.raises(hf.Refused, match="takes no tau"):
-            ask()
-
-
 def test_what_follows_states_nothing_either():
     chain = hf.laplace(QUERY, epsilon=1).given(CONSISTENT, method="metropolis")
     with pytest.raises(hf.Refused, match="nothing measures how near"):
@@ -105,9 +95,3 @@ def test_only_chains_that_move_are_looked_at():
     for wrong in ({"chains": 1}, {"steps": 3}):
         with pytest.raises(hf.Refused, match="must be at least"):
             metropolis.diagnose(Problem(law, CONSISTENT.system(TREE.n)), None, hf.seeded(1), **wrong)
-
-
-def test_a_refusal_to_promise_stays_one():
-    everything = CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0, 1, 2]))
-    with pytest.raises(hf.Refused, match="no statement would be about anything"):
-        hf.laplace(QUERY, scale=1).given(everything, method="metropolis").release(TRUTH)

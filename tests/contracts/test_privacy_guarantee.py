@@ -140,20 +140,6 @@ def test_at_epsilon():
         statement(epsilon=3.0).at_epsilon(2)
 
 
-def test_numerical_error_costs_what_theory_says():
-    part = statement(epsilon=1.0, rho=0.4, mu=0.9, delta=1e-7, exact=True)
-    weak = part.weaker_by(1e-9)
-    extra = (1 + math.e) * 1e-9
-    assert weak.delta == pytest.approx(1e-7 + extra, rel=1e-12)
-    assert weak.numerical_delta == pytest.approx(extra, rel=1e-12)
-    assert (weak.rho, weak.mu, weak.exact) == (None, None, False)
-    assert part.weaker_by(0) is part
-    assert weak.weaker_by(1e-9).numerical_delta == pytest.approx(2 * extra, rel=1e-12)
-    assert statement(epsilon=1000.0).weaker_by(1e-9).void
-    with pytest.raises(Refused, match="at_delta first"):
-        statement(rho=0.4).weaker_by(1e-9)
-
-
 def test_order_of_preference():
     void = statement(epsilon=math.inf)
     estimated = statement(epsilon=0.1, status="estimated")

@@ -132,7 +132,7 @@ def test_scopes_narrow_and_words_unite():
 
 
 def test_numerical_error_adds():
-    part = statement(epsilon=1.0).weaker_by(1e-9)
+    part = statement(epsilon=1.0, delta=1e-9, numerical_delta=1e-9)
     total = compose([part, part])
     assert total.numerical_delta == total.delta == outward(2 * Fraction(part.delta))
 

@@ -1,21 +1,13 @@
 """Every way to hold exact figures is reached from the spec: noise made for them, projections and walks."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import released
-from holdfast.arguments import Refused
-from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import explain
-from holdfast.release.job import choosing
-from holdfast.release.job.caveats import ESTIMATED
 from holdfast.release.job.methods import EXTENDED, evidence
-from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
-from holdfast.release.run import release
 from holdfast.release.spec.places import SpecError
 from holdfast.release.spec.table import METHODS
 from holdfast.subspace import LAWS
@@ -122,72 +114,6 @@ def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
     assert chosen.expected_absolute_error <= 1.06 * min(scores)  # equal to two digits
     whole = job(tmp_path, crossed(kind, "auto", table="")).tables[0]
     assert expected not in [each.method for each in whole.comparison]
-
-
-def test_walks_are_estimates_and_say_what_was_asked_of_them(tmp_path):
-    made = job(tmp_path, crossed("laplace and delta", "walk", table=""))
-    assert made.tables[0].mechanism.method == "walk"
-    assert made.guarantee.status == "estimated"
-    assert 0 < made.guarantee.numerical_delta <= made.guarantee.delta <= 1e-6
-    assert any("1e-07" in caveat for caveat in made.guarantee.caveats)
-    assert not any(ESTIMATED in caveat for caveat in made.caveats)  # it was asked for
-
-
-@pytest.mark.slow
-def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_path, monkeypatch):
-    estimated = job(tmp_path, crossed("laplace and delta", "walk", table="")).guarantee
-    proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
-    monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
-    monkeypatch.setattr("holdfast.release.job.job.counted", lambda *_: estimated)
-    made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
-    assert made.tables[0].chosen.last_resort
-    assert ESTIMATED in made.caveats
-    assert plan(made).as_mapping()["tables"][0]["comparison"][0]["last_resort"] is True
-    monkeypatch.setattr(
-        choosing, "counted", lambda mechanism, _: estimated if mechanism.source.system is not None else proved
-    )
-    made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
-    assert (made.tables[0].chosen.method, made.tables[0].chosen.last_resort) == ("onto", False)
-    left_out = next(each for each in made.tables[0].comparison if each.method == "given")
-    assert "write method: given to accept that" in left_out.refused
-    assert not any(ESTIMATED in caveat for caveat in made.caveats)
-
-
-def test_a_delta_that_was_not_asked_for_is_refused_before_the_charge(tmp_path):
-    with pytest.raises(SpecError, match="a delta for numerical error, and only epsilon is asked"):
-        job(tmp_path, crossed("laplace", "walk", table=""))
-
-
-@pytest.mark.slow
-def test_statements_that_do_not_add_up_to_what_was_asked_are_refused_before_the_charge(tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "_weaker_than_asked", lambda *_: None)
-    change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
-    made = released.job(tmp_path, "histogram", change)
-    with pytest.raises(Refused, match="would not pass its own verification"):
-        release(made)
-    assert Ledger(made.spec.ledger_file).entries() == []
-
-
-@pytest.mark.slow
-def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.noise.spread.STUDY", 2_000)  # the errors beside the table are no matter here
-    change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
-    made = released.job(tmp_path, "histogram", change, epsilon="1, delta: 1e-6, noise: laplace")
-    assert 0 < made.guarantee.numerical_delta <= made.guarantee.delta <= 1e-6
-    release(made)
-    assert verify(tmp_path / "out").ok
-
-
-def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkeypatch):
-    given = job(tmp_path, crossed("laplace", "given", table="")).guarantee
-    numerical = replace(given, delta=1e-6, numerical_delta=1e-6, exact=False)
-    monkeypatch.setattr(
-        choosing, "counted", lambda mechanism, _: numerical if mechanism.source.system is not None else given
-    )
-    made = job(tmp_path, crossed("laplace", "auto", table=""))
-    assert (made.tables[0].chosen.method, made.tables[0].chosen.last_resort) == ("onto", False)
-    left_out = next(each for each in made.tables[0].comparison if each.method == "given")
-    assert "a delta for numerical error" in left_out.refused
 
 
 @pytest.mark.parametrize(

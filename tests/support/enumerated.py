@@ -196,8 +196,6 @@ def laws(count, seed, draws=DRAWS):
                 continue
             kind, query, scales, must, truth, outputs = case
             mechanism = getattr(hf, kind)(query, scale=scales).given(must)
-            if not mechanism.evidence.of_the_law:
-                continue
             values = mechanism.simulate(truth, draws, rng=hf.seeded(number))
         except hf.Refused:
             continue

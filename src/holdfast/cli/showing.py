@@ -238,12 +238,9 @@ def _comparison(table: Any) -> Table:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
             bars = "error bars" if each.error_bars else "no error bars"
-            shown.add_row(name, _short(each.expected_absolute_error), ", ".join(filter(None, (bars, _mark(each)))))
+            marked = f"{bars}, chosen" if each.chosen else bars
+            shown.add_row(name, _short(each.expected_absolute_error), marked)
     return shown
-
-
-def _mark(each: Any) -> str:
-    return f"{'chosen' if each.chosen else ''}{', as a last resort' if each.last_resort else ''}".removeprefix(", ")
 
 
 def _short(number: float | None) -> str:

@@ -6,7 +6,7 @@ law and the system alone, never at the data. A new way is one new file and one l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol, cast
 
@@ -16,7 +16,6 @@ from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.independent_blocks import independent_outputs, split_system
 from holdfast.constraints.system.own_sums import OwnSums
-from holdfast.evidence import Evidence
 from holdfast.given import union
 from holdfast.given.baselines import metropolis
 from holdfast.given.exact import (
@@ -31,7 +30,6 @@ from holdfast.given.exact import (
     two_rows,
 )
 from holdfast.given.exact.normal import areas, gaussian, gaussian_tree, lattice
-from holdfast.given.near import lines, two_way, walk
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, joined_spread
 from holdfast.randomness import Stream
@@ -53,16 +51,6 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-class Near(Way, Protocol):
-    """A way whose draws only come near the law."""
-
-    def evidence(self, problem: Problem) -> Evidence:
-        """How near, and how that is known; before any data is seen."""
-
-    def least_tau(self, problem: Problem) -> float:
-        """The least total variation that rounding leaves hope for; 0 where draws do not follow the problem's tau."""
-
-
 WAYS: tuple[ModuleType, ...] = (
     gaussian_tree,
     areas,
@@ -79,22 +67,13 @@ WAYS: tuple[ModuleType, ...] = (
     lattice,
     rejection,
 )
-#: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
-#: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (lines, two_way, walk)
-#: Baselines, used only when they are asked for by name. Their draws only come near the law.
+#: Baselines, used only when they are asked for by name. Their draws only come near the law, and promise nothing.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
 
 def ways() -> tuple[Way, ...]:
-    """All ways, best first, then those that only come near the law, then those that must be asked for."""
-    return cast("tuple[Way, ...]", WAYS + NEAR + ASKED_FOR)
-
-
-def refuse_tau(method: str | None, tau: float | None) -> None:
-    """Refuse a distance that was asked for where nothing measures it."""
-    if tau is not None and method is not None and method in {name_of(cast("Way", way)) for way in ASKED_FOR}:
-        raise Refused(metropolis.NO_TAU)
+    """All ways, best first, then those that must be asked for."""
+    return cast("tuple[Way, ...]", WAYS + ASKED_FOR)
 
 
 def name_of(way: Way) -> str:
@@ -121,15 +100,6 @@ class Plan:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({name_of(share.way) for share in self.shares}))
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """How near the draws of each share come to their law."""
-        near = {name_of(way) for way in ways()[len(WAYS) :]}
-        return tuple(
-            cast("Near", share.way).evidence(share.problem) if name_of(share.way) in near else Evidence()
-            for share in self.shares
-        )
-
     def draw(self, truth: Truth, size: int, stream: Stream) -> Array:
         if len(self.shares) == 1:
             return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
@@ -146,7 +116,7 @@ class Plan:
 
 
 def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
-    candidates = ways()[: len(WAYS + NEAR)]
+    candidates = ways()[: len(WAYS)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
@@ -156,8 +126,8 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
         return Plan(problem, (whole,)) if known else NoWay(_no_way(problem, method))
     refuse_improper(problem)
     union.refuse_overlap(problem)
-    # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
-    alone = next((way for way in candidates if way not in (lattice, rejection, *NEAR) and way.accepts(problem)), None)
+    # Ways whose work grows with the number of outputs see independent shares only.
+    alone = next((way for way in candidates if way not in (lattice, rejection) and way.accepts(problem)), None)
     if alone is not None:
         return Plan(problem, (Share(np.arange(problem.law.n), problem, alone),))
     shares = []
@@ -165,8 +135,6 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
         way = next((way for way in candidates if way.accepts(part)), None)
         if way is None:
             return NoWay(_no_way(problem, method))
-        if way in NEAR and part.tau < (least := cast("Near", way).least_tau(part)):
-            part = replace(part, tau=least)  # noqa: PLW2901
         shares.append(Share(outputs, part, way))
     return Plan(problem, tuple(shares))
 
@@ -178,18 +146,15 @@ def _independent(problem: Problem) -> list[tuple[Ints, Problem]]:
     groups = independent_outputs(problem.system, problem.space.rows)
     if len(groups) == 1:
         return [(groups[0], problem)]
-    systems, tau = split_system(problem.system, groups), problem.tau / len(groups)
     return [
-        (outputs, Problem(problem.law.at(outputs), system, problem.unit, tau))
-        for outputs, system in zip(groups, systems, strict=True)
+        (outputs, Problem(problem.law.at(outputs), system, problem.unit))
+        for outputs, system in zip(groups, split_system(problem.system, groups), strict=True)
     ]
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
     if method == "metropolis":
         return metropolis.refusal(problem)
-    if method == "walk":
-        return walk.refusal(problem)
     law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
     if isinstance(problem.system.equalities, OwnSums):
         given = f"the sums of {problem.law.n:,} figures in areas, which are not written out"
@@ -206,9 +171,11 @@ def _no_way(problem: Problem, method: str | None) -> str:
         return f"{asked} {law} noise that is so wide on so many outputs: use a larger epsilon or onto(...)"
     if None in problem.law.laws:
         what += " with outputs that are not measured"
-    remedy = (
-        "use onto(...), other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
-    )
+    remedy = "use Gaussian noise, or onto(..., integer=False)"
+    if problem.depends_on_data:
+        remedy = "use onto(...), other noise or fewer constraints"
+    elif problem.law.kind == "gaussian":
+        remedy = "use onto(..., integer=False)"
     return f"{asked} {law} noise given {what}: {remedy}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -11,18 +10,15 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.constraints import System
-from holdfast.evidence import Evidence
 from holdfast.given.prices.lines import least_price
 from holdfast.given.prices.order_prices import order_price
 from holdfast.given.prices.trees import tree_price
 from holdfast.given.prices.unions import union_price
-from holdfast.given.problem import PRICE, TAU, distance_of, needed_tau
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import never_lowered
 from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
-from holdfast.privacy.rounding import inward
 from holdfast.queries import Query
 
 #: Differences are tested for staying whole under projection up to so many cells.
@@ -41,14 +37,6 @@ UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
     "(corrected TV Thm 12; docs/theory/unions.md)"
 )
-TOO_FAR = (
-    "the draws only come near their law, and at this epsilon that costs a delta of 1 or more, so no statement holds: "
-    "ask for less epsilon, or for a smaller tau"
-)
-COSTLY = (
-    "most of this delta pays for draws that only come near their law, and it grows as e to the epsilon: ask for less "
-    "epsilon, or for a smaller tau"
-)
 FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
 NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
@@ -56,77 +44,16 @@ NO_CLAIM = (
 )
 
 
-def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ()) -> Promise:
-    """Return every statement that holds for the mechanism conditioned on the system.
-
-    `evidence` says how near draws come to this law, for each share of the outputs.
-    """
-    found = _promise(base, system)
-    unknown = next((each.words for each in evidence if each.distance >= 1), TOO_FAR)
-    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or unknown)
-
-
-def default_tau(base: Additive, system: System) -> float:
-    """The τ for which the best statement pays at most half of the δ that was asked for, or PRICE without one."""
-    best = next((each for each in _promise(base, system).statements if not each.void), None)
-    if best is None:
-        return TAU
-    asked = _asked_delta(base) / 2
-    epsilon = best.at_delta(asked).epsilon if best.epsilon is None else best.epsilon
-    return needed_tau(epsilon or 0.0, PRICE if base.target is None and best.pure else asked)
-
-
-def _asked_delta(base: Additive) -> Fraction:
-    """The δ that was asked for, or TAU."""
-    return Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
-
-
-def statement_for(
-    base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
-) -> Guarantee:
+def statement_for(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee:
     """Return the statement about some of the changes that keep every equality of a system without a union."""
-    return weakened(_state(base, system, differences, **words), base, evidence)
+    revised = _revised(base, system, differences, **words)
+    if revised:
+        return revised[0]
+    return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
 
 
-def weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
-    """The statement about draws that come as near to the law as the evidence says."""
-    near = tuple(each for each in evidence if not each.of_the_law)
-    return _weaker(statement, base, near) if near else statement
-
-
-def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
-    """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
-    distance = distance_of(evidence)
-    if distance and (statement.rho is not None or statement.mu is not None):
-        statement = _with_room(statement, base, distance)
-    weaker = statement.weaker_by(distance)
-    words = [each.words for each in evidence]
-    if weaker.numerical_delta > PRICE:
-        words.append(COSTLY)
-    proved = all(each.proved for each in evidence)
-    return replace(
-        weaker,
-        status=statement.status if proved else "estimated",
-        exact=False,
-        caveats=(*statement.caveats, *words),
-    )
-
-
-def _with_room(statement: Guarantee, base: Additive, distance: Fraction) -> Guarantee:
-    """Convert a Gaussian statement such that its δ and the price of the distance together stay at the δ asked for.
-
-    Where the price would take more than half of it, the price comes on top; so it does for the classical formula.
-    """
-    asked = _asked_delta(base)
-    half = statement.at_delta(asked / 2)
-    weaker = half.weaker_by(distance)
-    price = Fraction(weaker.delta) - Fraction(half.delta)  # at the larger ε of half the δ: enough for a smaller one
-    if not weaker.void and price <= asked / 2 and not (base.target and base.target.classical):
-        return statement.at_delta(asked - price)
-    return statement if statement.epsilon is not None else statement.at_delta(asked)
-
-
-def _promise(base: Additive, system: System) -> Promise:
+def promise(base: Additive, system: System) -> Promise:
+    """Return every statement that holds for the mechanism conditioned on the system."""
     if system.branches:
         return _union(base, system)
     if system.invariants.count:
@@ -201,18 +128,10 @@ def _bounds_on_cells(query: Query, system: System) -> bool:
 
 
 def _invariants(base: Additive, system: System) -> Promise:
-    statements = sharing(base, system, partial(_state, base, system))
+    statements = sharing(base, system, partial(statement_for, base, system))
     if system.has_inequalities or any(statement.scope == "all" for statement in statements):
         return Promise.of(statements, NO_CLAIM if statements else NO_MOVE)
     return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
-
-
-def _state(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee:
-    """The statement about differences that keep every equality; void where none is known."""
-    revised = _revised(base, system, differences, **words)
-    if revised:
-        return revised[0]
-    return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
 
 
 def _subspace(base: Additive, system: System) -> list[Guarantee]:

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
 from holdfast.arguments import Refused, one_of, positive, probability
-from holdfast.given import TOO_FAR
-from holdfast.mechanism.noise_source import Source
+from holdfast.mechanism.noise_source import Source, is_drawn
 from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.privacy.factor import factor_meeting
@@ -96,30 +95,19 @@ def _rescaled(mechanism: Made, aim: _Aim, loss: Fraction) -> Made:
     def at(factor: Fraction) -> Made:
         return mechanism.over(first.rescaled(factor))
 
-    is_known = bool(at(Fraction(1)).source.evidence)
-    not_drawn: list[Fraction] = []
-    only_near: list[Fraction] = []
+    is_known = is_drawn(at(Fraction(1)).source)
 
     def met(factor: Fraction) -> float:
         rescaled = at(factor)
-        if is_known and not rescaled.source.evidence:
-            not_drawn.append(factor)
-            return math.inf
-        only_near.extend(factor for each in rescaled.source.evidence if not each.of_the_law)
-        return math.inf if rescaled.promise.refusal == TOO_FAR else aim.of(rescaled.promise)
+        return math.inf if is_known and not is_drawn(rescaled.source) else aim.of(rescaled.promise)
 
     try:
         return at(factor_meeting(met, float(aim.target), squared=aim.what != "epsilon"))
     except OverflowError:
         raise Refused(f"this mechanism promises less {aim.what} than asked at any scale: ask for less") from None
     except ZeroDivisionError:
-        if not_drawn and not only_near:
-            raise Refused(
-                f"no way is known to draw noise as wide as this {aim.what} needs here: use onto(), or ask for more"
-            ) from None
         raise Refused(
-            f"this mechanism cannot promise this {aim.what}, because its draws only come near their law and that costs "
-            "more: ask for a larger delta"
+            f"no way is known to draw noise as wide as this {aim.what} needs here: use onto(), or ask for more"
         ) from None
 
 

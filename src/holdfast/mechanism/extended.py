@@ -17,7 +17,7 @@ from holdfast.evidence import Evidence
 from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.checking import a_query, equalities
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.noise_source import of_neighbours
+from holdfast.mechanism.noise_source import is_drawn, of_neighbours
 from holdfast.mechanism.onto_moves import above_zero
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
@@ -80,9 +80,9 @@ class OnSubspace:
         return (self.form.name,)
 
     @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self) -> Evidence:
         """How good the law is: its total squared error at loss 1, the least possible one, and what was compared."""
-        return (self.form.evidence,)
+        return self.form.evidence
 
     def promise(self, neighbours: Neighbours | None = None) -> Promise:
         """Every statement that holds.
@@ -250,23 +250,19 @@ def _whole(
             "whole k-norm noise is known for a histogram with an exact total, where it is conditioned Laplace noise: "
             "use law='laplace', or integer=False"
         )
-    # Walks are only measured; and draws that only come near a law promise no rho.
-    is_near = bool(given.source.evidence) and all(each.proved for each in given.source.evidence)
+    drawn = is_drawn(given.source)
     if law not in GAUSSIAN:
-        if not is_near:
-            raise Refused(
-                "no way is proved to draw whole Laplace noise given these equalities: use laplace(...).given(...), "
-                "whose walk is only measured, or integer=False"
-            )
+        if not drawn:
+            raise Refused("no way is known to draw whole Laplace noise given these equalities: use integer=False")
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    otherwise_drawn = is_near and "lattice" not in given.method  # the same lattice law has a ρ of its own, in fractions
-    if spherical and otherwise_drawn and all(each.of_the_law for each in given.source.evidence):
+    otherwise_drawn = drawn and "lattice" not in given.method  # the same lattice law has a ρ of its own, in fractions
+    if spherical and otherwise_drawn:
         return _meeting(given, budget)
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
     except Refused:
-        if spherical and "rho" not in budget and is_near:
+        if spherical and "rho" not in budget and drawn:
             return _meeting(given, budget)
         raise
 

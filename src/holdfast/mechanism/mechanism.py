@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from holdfast import given as revision
 from holdfast import onto as update
-from holdfast.arguments import Amount, Refused, one_of, positive
+from holdfast.arguments import Amount, Refused, one_of
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism import calibrating, checking
@@ -30,7 +30,6 @@ from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.protection import Protection, columns_of, protection
-from holdfast.privacy.rounding import inward
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.co_changes.by_column import Column
 from holdfast.randomness import Stream
@@ -67,23 +66,19 @@ class Mechanism(Promising):
         """What is asked."""
         return self.base.query
 
-    def given(self, constraint: Constraint, method: str | None = None, tau: Amount = None) -> Mechanism:
+    def given(self, constraint: Constraint, method: str | None = None) -> Mechanism:
         """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
 
-        `method`: None is the best way that is known. `tau`: how near draws must come to the law, in total variation,
-        where no way is known to draw from it exactly; that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and
-        less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §3).
+        `method`: None is the best way that is known; all draw the very law. "metropolis", the papers' baseline, comes
+        near it and promises nothing.
         """
         joint = self._asked_besides(constraint, moved=False)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
             one_of("method", method, [revision.name_of(way) for way in revision.ways()])
-        before = self.source.tau if isinstance(self.source, Conditioned) else None
-        asked = before if tau is None else _tau(tau)
-        revision.refuse_tau(method, asked)
         system = checking.written_out(joint, self.base)
-        return replace(self, source=Conditioned(self.base, joint, system, method, asked))
+        return replace(self, source=Conditioned(self.base, joint, system, method))
 
     def onto(
         self,
@@ -148,9 +143,8 @@ class Mechanism(Promising):
 
     @property
     def evidence(self) -> Evidence:
-        """How near draws come to their law, and how good a law is that was made for its constraint."""
-        _ = self.source.names  # refused where no way to draw is known
-        return Evidence.joined(self.source.evidence)
+        """How good a law is that was made for its constraint."""
+        return self.source.evidence
 
     def about(self, records: int, kind: str | None = None) -> Guarantee | None:
         """The statement about changes of at least so many records together; None where none holds.
@@ -294,13 +288,3 @@ class Mechanism(Promising):
 def _measured(truth: npt.NDArray[Any], base: Additive) -> npt.NDArray[Any]:
     """The truth with 0 where an output is not measured: one that a move determines does not start from its value."""
     return truth * np.isfinite(base.law.variances) if None in base.law.laws else truth
-
-
-def _tau(value: Any) -> float | None:
-    """Read a total variation, rounded down to a double; None stays None."""
-    if value is None:
-        return None
-    asked = inward(positive("tau", value))
-    if not revision.LEAST_TAU <= asked <= revision.LARGEST_TAU:
-        raise Refused(f"tau must lie between {revision.LEAST_TAU:g} and {revision.LARGEST_TAU:g}, found {asked:.3g}")
-    return asked

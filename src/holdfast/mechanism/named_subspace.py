@@ -23,7 +23,6 @@ from holdfast.constraints.system.rows import products
 from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
 from holdfast.exact.rational_matrices import from_fraction
 from holdfast.exact.rationals import read_matrix
-from holdfast.given.promise import weakened
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture
 from holdfast.mechanism.projected import Projected
@@ -159,7 +158,7 @@ def _additive(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
         found = base.integer_gaussian(loss, None, **words)
     else:
         found = base.continuous_gaussian(loss, **words)
-    yield weakened(found, base, mechanism.source.evidence)
+    yield found
 
 
 def _projects(mechanism: Mechanism) -> bool:

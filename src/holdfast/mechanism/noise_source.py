@@ -5,6 +5,7 @@ Noise made for its constraint is a source too (`extended.py`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from holdfast import given as revision
 from holdfast.arguments import Refused, known, of_type
 from holdfast.constraints import Constraint, System
-from holdfast.evidence import Evidence
+from holdfast.evidence import NOTHING_KNOWN, Evidence
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.queries import Moves, Neighbours
@@ -61,8 +62,8 @@ class Source(Protocol):
         """Whether the law of the noise depends on the confidential truth."""
 
     @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """How near draws come to their law, one for each share of the outputs; none where no way to draw is known."""
+    def evidence(self) -> Evidence:
+        """How good a law is that was made for its constraint."""
 
     def over(self, base: Additive) -> Source:
         """The same for rescaled noise."""
@@ -88,6 +89,14 @@ def refuse_second_law(source: Source, constraint: Constraint, *, moved: bool) ->
         raise Refused(NO_VERBS)
 
 
+def is_drawn(source: Source) -> bool:
+    """Whether a way to draw this noise is known."""
+    try:
+        return source.names is not None
+    except Refused:
+        return False
+
+
 def of_neighbours(base: Additive, neighbours: Neighbours | None) -> Additive:
     return base if neighbours is None else replace(base, neighbours=neighbours)
 
@@ -106,7 +115,7 @@ class Plain:
     system: None = None
     names: tuple[str, ...] = ()
     depends_on_data: bool = False
-    evidence: tuple[Evidence, ...] = (Evidence(),)
+    evidence: Evidence = NOTHING_KNOWN
 
     def __str__(self) -> str:
         law = self.base.law
@@ -135,22 +144,21 @@ class Plain:
 
 @dataclass(frozen=True, eq=False)
 class Conditioned:
-    """Noise given that the output obeys a constraint. `tau`: how near draws must come, where it was asked for."""
+    """Noise given that the output obeys a constraint."""
 
     base: Additive
     constraint: Constraint
     system: System
     method: str | None = None
-    tau: float | None = None
     law: None = None
+    evidence: Evidence = NOTHING_KNOWN
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed on the way (plans, tables of balls) is not part of the mechanism.
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def __str__(self) -> str:
-        within = "" if self.tau is None else f" within {self.tau:.3g}"
-        return f"{Plain(self.base)}, given {self.constraint}{within}"
+        return f"{Plain(self.base)}, given {self.constraint}"
 
     def over(self, base: Additive) -> Conditioned:
         return replace(self, base=of_type("base", base, Additive))
@@ -158,19 +166,7 @@ class Conditioned:
     @cached_property
     def plan(self) -> revision.Plan:
         """How it is drawn; refused where no way is known."""
-        problem = revision.Problem(self.base.law, self.system, self.base.unit, self.tau or revision.TAU)
-        plan = known(revision.choose(problem, self.method))
-        distance = revision.distance_of(plan.evidence)
-        if self.tau is not None and distance > self.tau:
-            raise Refused(
-                f"tau must be at least {float(distance):.3g}, since rounding does not let these draws come nearer to "
-                f"their law, found {self.tau:.3g}"
-            )
-        if self.tau is None and distance:
-            needed = revision.default_tau(self.base, self.system)
-            if needed < min(float(distance), problem.tau):
-                plan = known(revision.choose(replace(problem, tau=needed), self.method))
-        return plan
+        return known(revision.choose(revision.Problem(self.base.law, self.system, self.base.unit), self.method))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -180,14 +176,6 @@ class Conditioned:
     def depends_on_data(self) -> bool:
         """Whether bounds or a union make the law depend on the truth."""
         return self.plan.problem.depends_on_data
-
-    @cached_property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """How near draws come to their law, one for each share of the outputs; none where no way to draw is known."""
-        try:
-            return self.plan.evidence
-        except Refused:
-            return ()
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
         revision.forget(self.system)
@@ -203,15 +191,19 @@ class Conditioned:
             _ = self.plan
 
     def promise(self, neighbours: Neighbours | None = None) -> Promise:
-        """Every statement about the conditional law, as near as it is drawn."""
+        """Every statement about the conditional law; none for a baseline that only comes near it."""
         try:
             self._refuse_lawless()
         except Refused as refusal:
             return Promise((), str(refusal))
-        return revision.promise(of_neighbours(self.base, neighbours), self.system, self.evidence)
+        if self.method == "metropolis":
+            return Promise((), revision.UNMEASURED)
+        return revision.promise(of_neighbours(self.base, neighbours), self.system)
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """The statement about some of the changes that keep every equality."""
         self._refuse_lawless()
         chosen = _differences(self.base, differences)
-        return revision.statement_for(self.base, self.system, chosen, self.evidence, **words)
+        if self.method == "metropolis":
+            return Guarantee(epsilon=math.inf, neighbours=chosen.neighbours, because=revision.UNMEASURED, **words)
+        return revision.statement_for(self.base, self.system, chosen, **words)

@@ -85,7 +85,7 @@ FIGURES, FEWEST, FEW = 16_000, 10, 100
 #: Plans that are kept.
 KEPT = 64
 #: Methods that are tried, in this order, where nobody has compared them yet.
-FIRST = ("given-then-onto", "onto", "given", "noise", "extend", "walk")
+FIRST = ("given-then-onto", "onto", "given", "noise", "extend")
 
 Value = TypeVar("Value")
 

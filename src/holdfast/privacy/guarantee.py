@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from holdfast.arguments import Number, Refused, listed, one_of, probability, shown, whole
@@ -23,7 +22,7 @@ from holdfast.privacy.losses.integer_gaussian import (
     losses_epsilon,
     losses_from_plain,
 )
-from holdfast.privacy.rounding import ball, inward, outward, settled
+from holdfast.privacy.rounding import inward, outward
 from holdfast.privacy.words import Learnable, Persons, describe
 from holdfast.queries.neighbours import Neighbours
 
@@ -221,30 +220,6 @@ class Guarantee:
             raise Refused(f"epsilon must be at least {self.epsilon!r}, that of this statement, found {shown(epsilon)}")
         small, reached, theorem = min(choices)
         return _converted(self, (reached, small, theorem))
-
-    def weaker_by(self, distance: Number) -> Guarantee:
-        """Return what is left when the sampler is within total variation τ of its law, for all data.
-
-        *Guarantee:* (ε, δ + (1 + e^ε)τ) (THEORY §2, numerical error): each of the two laws moves by τ. ρ
-        and μ are not robust to this and are dropped; a statement of ρ or μ alone must first be converted
-        (`at_delta`).
-        """
-        tau = not_negative("distance", distance)
-        if tau == 0 or self.void:
-            return self
-        if self.epsilon is None:
-            raise Refused("a numerical error needs a statement with epsilon: convert this one with at_delta first")
-        epsilon = Fraction(self.epsilon)
-        price = settled(lambda: (1 + ball(epsilon).exp()) * ball(tau))
-        extra = outward(price)
-        total = outward(Fraction(self.delta) + Fraction(extra)) if math.isfinite(extra) else math.inf
-        if total >= 1:
-            why = "draws that only come near this law cost a δ of 1 or more here"
-            return replace(self, **VOID, because=f"{self.because.rstrip('. ')}; {why}")
-        numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
-        return replace(
-            self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", losses=(), exact=False
-        )
 
     def __str__(self) -> str:
         return describe(self)

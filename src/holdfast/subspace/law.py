@@ -27,7 +27,7 @@ def shown(error: float, lower_bound: float = -math.inf, notes: tuple[str, ...] =
 
     `lower_bound` is what no Gaussian noise on N can be below (THEORY H4), where it was computed.
     """
-    return Evidence(0.0, True, objective=error, gap=error - lower_bound, notes=notes)
+    return Evidence(objective=error, gap=error - lower_bound, notes=notes)
 
 
 class SubspaceLaw(Protocol):

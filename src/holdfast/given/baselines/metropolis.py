@@ -13,7 +13,6 @@ import numpy as np
 
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Array, Floats
-from holdfast.evidence import Evidence
 from holdfast.given.baselines.chains import BATCH_WORDS, Chains, Target
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
@@ -24,8 +23,6 @@ UNMEASURED = (
     "method 'metropolis' makes no statement: its draws come from a Markov chain that only comes near its law, and "
     "nothing measures how near; it is for studies, with simulate(): leave method out for a release"
 )
-#: Why no distance can be asked for.
-NO_TAU = "method 'metropolis' takes no tau, because nothing measures how near its draws come: leave tau or method out"
 #: Share of proposals accepted that the step is tuned to (Roberts, Gelman and Gilks 1997).
 ACCEPTANCE = 0.234
 #: Steps in which a chain tunes its step, and steps it takes afterwards, for each leaf that moves freely. On a city of
@@ -63,12 +60,6 @@ def refusal(problem: Problem) -> str:
 def accepts(problem: Problem) -> bool:
     """Whether the system is a hierarchy of moderate size and every free leaf is measured."""
     return not refusal(problem)
-
-
-def evidence(problem: Problem) -> Evidence:
-    """Nothing is known about the distance of the draws from the law, but that it is at most 1."""
-    del problem
-    return Evidence(1.0, True, UNMEASURED)
 
 
 def target_of(problem: Problem, truth: Truth) -> Target:

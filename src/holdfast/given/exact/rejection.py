@@ -1,8 +1,12 @@
 """Draw, look, draw again: where what must hold has positive probability.
 
 Law: the conditional law, exact for integer noise. A problem whose equalities alone make success too rare is not
-accepted at all. Laplace noise is given up by a coin, and the statement holds for a refusal too (`problem.py`);
-Gaussian noise, for which no such rule is known, is drawn until it holds.
+accepted at all. Laplace noise is given up by a coin: a fixed number of tries would tell how rare success is, since the
+chance of a refusal, (1 − p)^N, differs between neighbours by any factor. Gaussian noise, for which no such rule is
+known, is drawn until it holds.
+
+Guarantee (docs/theory/rejection.md): for Laplace noise, and tries whose law given the equalities does not depend on
+the data, the statement about the conditional law holds for the release *or refusal*, with the same ε.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools
-from holdfast.given.problem import Problem, Truth, last_tries
+from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
@@ -79,6 +83,11 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
         found += int(held.sum())
         batch = min(2 * batch, max(16, BATCH // n))
     return np.concatenate(kept)[:size]
+
+
+def last_tries(count: int, bits: int, stream: Stream) -> Bools:
+    """Which of so many tries are the last ones if they fail: each with probability 2^−bits, exactly."""
+    return np.asarray(stream.words(count) >> np.uint64(64 - bits) == 0)
 
 
 def _holds(problem: Problem, noise: Array, truth: Truth) -> Bools:

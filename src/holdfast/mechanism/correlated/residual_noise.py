@@ -21,7 +21,7 @@ from scipy import optimize, special
 from holdfast.arguments import Refused, positive, probability, rational, shown
 from holdfast.arrays import Floats
 from holdfast.constraints import Constraint, System, consistent
-from holdfast.evidence import Evidence
+from holdfast.evidence import NOTHING_KNOWN, Evidence
 from holdfast.mechanism.noise_source import RESIDUALS
 from holdfast.noise import Gaussian, Independent, IntegerGaussian
 from holdfast.noise.spread import Spread
@@ -65,7 +65,7 @@ class OnResiduals:
     precisions: Mapping[Residual, Fraction]
     depends_on_data: bool = False
     law: str = RESIDUALS
-    evidence: tuple[Evidence, ...] = (Evidence(),)
+    evidence: Evidence = NOTHING_KNOWN
     names: tuple[str, ...] = (RESIDUALS,)
 
     @classmethod

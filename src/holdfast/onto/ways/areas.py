@@ -150,7 +150,7 @@ def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: 
     gap = max(reached - least, 0.0)
     grid = Fraction(1) if problem.integer else None
     notes = _said(residuals.query.hierarchy, gaps)
-    return Answer(values, Evidence(0.0, True, "", reached, gap, grid, problem.integer, nearest=False, notes=notes))
+    return Answer(values, Evidence(reached, gap, grid, problem.integer, nearest=False, notes=notes))
 
 
 def _estimated(residuals: Residuals, noisy: Array) -> Floats:

@@ -44,8 +44,8 @@ def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:
         noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
     if both(equal, unequal) is None or table.method == "noise":
         return noise
-    # Walks draw from the law of `given`; and beside bounds, a table made level by level has the error bars of `onto`.
-    same = {"walk": "given"} | ({} if unequal is None else {"topdown": "onto", "bluedown": "onto"})
+    # Beside bounds, a table made level by level has the error bars of `onto`.
+    same = {} if unequal is None else {"topdown": "onto", "bluedown": "onto"}
     problem = Problem(query, equal, unequal, neighbours, None, table.holds.whole, "all")
     mechanism = made(same.get(table.method, table.method), noise, problem)
     if table.method not in EXTENDED:

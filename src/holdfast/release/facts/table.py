@@ -350,7 +350,6 @@ class ComparedMethod(Model):
     method: str
     noise: str
     chosen: bool
-    last_resort: bool
     refused: str | None
     error_bars: bool | None
     expected_absolute_error: float | None

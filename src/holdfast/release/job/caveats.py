@@ -15,12 +15,11 @@ from holdfast.release.table.wording import words_about
 SHORTENED = (
     "sentences name the first figures of a long list only; the certificate lists the rows of all figures, by table"
 )
-ESTIMATED = "the promise is an estimate: no method with a proved promise keeps everything that must hold"
 LISTS = "a release fails where the data allow too many tables to list: that there is one tells that they do not"
 
 
 def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]) -> tuple[str, ...]:
-    """Say how the records behind the tables were treated, and what a method promises less than was asked."""
+    """Say how the records behind the tables were treated, and what a reader must know of the methods."""
     exact = any(table.holding.exact for table in tables)
     about = facts.about_records(public_part(spec), spec.linked, statements[0].scope, exact)
     sentences = [*outside_words(tables, statements[0]), *about]
@@ -28,9 +27,6 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
         words = f"the rows are counted: {spec.data.count!r} says how many records each stands for"
         sentences.append(f"{words}, and what is protected is one of these records, not a row")
     sentences += [words for table in tables for words in _not_measured(table)]
-    for table in tables:
-        if table.chosen.last_resort:
-            sentences.append(words_about(table.name, ESTIMATED))
     if any(lists_tables(table.mechanism) for table in tables):
         sentences.append(LISTS)
     if any(" more (" in item for statement in statements for item in statement.unprotected):

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.published.linear_estimates import possible as can_have_error_bars
-from holdfast.privacy import Guarantee
 from holdfast.queries.co_changes.by_column import CoChanges
 from holdfast.release.facts.table import ComparedMethod
 from holdfast.release.job.errors import Errors, errors
@@ -37,8 +36,6 @@ from holdfast.release.table.wording import REAL, in_words_of_the_spec
 DIGITS = 2
 #: So much of the least expected error a method with error bars may have and is chosen before one without.
 WORTH_ERROR_BARS = 1.02
-ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
-NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: ask for a delta too"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -61,19 +58,13 @@ class Choice:
 
 @dataclass(eq=False)
 class Tried:
-    """One method in a comparison: its mechanism at the same guarantee as the others, or why it is out of the question.
-
-    `weaker`: one whose statement is an estimate, or has a delta that was not asked for; it is taken as a last resort
-    where no other method is left.
-    """
+    """One method in a comparison: its mechanism at the guarantee of the others, or why it is out of the question."""
 
     method: str
     noise: str
     mechanism: Mechanism | None = None
     errors: Errors | None = None
     refused: str | None = None
-    weaker: Mechanism | None = None
-    last_resort: bool = False
 
     def fact(self, chosen: Tried) -> ComparedMethod:
         measured, known = self.errors, self.errors is not None and not math.isinf(self.errors.score)
@@ -81,7 +72,6 @@ class Tried:
             method=self.method,
             noise=self.noise,
             chosen=self is chosen,
-            last_resort=self.last_resort,
             refused=self.refused,
             error_bars=None if self.mechanism is None else can_have_error_bars(self.mechanism),
             expected_absolute_error=measured.score if measured is not None and known else None,
@@ -116,8 +106,6 @@ def choose_among(
     pairs = [(law, method) for law in laws for method in choice.methods(law) if fits(method, law)]
     pairs = pairs or [(law, method) for law in laws for method in choice.methods(law)]  # each says why it does not
     tried = [_tried(choice, law, method, target, measured=len(pairs) > 1) for law, method in pairs]
-    if all(each.mechanism is None for each in tried):
-        _take_weaker(choice, tried)
     drawn = [
         (_rank(each, each.mechanism, choice.problem.scope), number, each.mechanism)
         for number, each in enumerate(tried)
@@ -138,39 +126,12 @@ def _tried(choice: Choice, law: str, method: str, target: Target, *, measured: b
     try:
         mechanism = made(method, choice.problem.noise(law, method), choice.problem)
         fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-        weaker = _weaker_than_asked(choice, counted(fitted, choice.problem.scope))
-        if weaker is not None:
-            one.weaker, one.refused = fitted, weaker.format(method)
-        else:
-            one.errors = _errors(choice, fitted, method) if measured else None
-            one.mechanism = fitted
+        if measured:
+            one.errors = errors(choice.layout, choice.problem, fitted, method, choice.guess, choice.more)
+        one.mechanism = fitted
     except Refused as refusal:
         one.refused = in_words_of_the_spec(choice.layout, str(refusal))
     return one
-
-
-def _errors(choice: Choice, fitted: Mechanism, method: str) -> Errors:
-    return errors(choice.layout, choice.problem, fitted, method, choice.guess, choice.more)
-
-
-def _weaker_than_asked(choice: Choice, statement: Guarantee) -> str | None:
-    """Say why `auto` leaves a method out that can be drawn, unless none is left; refuse a δ that was not asked for."""
-    asked = choice.layout.spec.privacy
-    if statement.delta and asked.epsilon is not None and asked.delta is None:
-        raise Refused(NUMERICAL)
-    return ESTIMATE if choice.layout.asked.method == "auto" and statement.status != "proved" else None
-
-
-def _take_weaker(choice: Choice, tried: Sequence[Tried]) -> None:
-    """Let methods in after all that promise a little less than asked, where no other method is left."""
-    for each in tried:
-        try:
-            each.errors = None if each.weaker is None else _errors(choice, each.weaker, each.method)
-        except Refused as refusal:
-            each.refused = in_words_of_the_spec(choice.layout, str(refusal))
-        else:
-            if each.weaker is not None:
-                each.mechanism, each.refused, each.last_resort = each.weaker, None, True
 
 
 def _rank(each: Tried, mechanism: Mechanism, scope: str) -> tuple[bool, float, bool, float]:

@@ -30,7 +30,7 @@ MOST_SEARCHED = 100
 NEGLIGIBLE = 1e-18
 NO_NOISE = "so much is asked for that no noise is left: ask for less, or publish the figures as exact"
 #: Methods that draw from a conditional law.
-DRAWN = ("given", "given-then-onto", "walk")
+DRAWN = ("given", "given-then-onto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +125,8 @@ def made(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
         raise Refused("noise alone holds nothing: choose another method, or leave hold out")
     if method == "project" or method in EXTENDED:
         return _equalities_only(method, noise, problem)
-    if method == "walk" and not problem.whole:
-        raise Refused("walk goes among whole tables: write numbers: whole in the table, or use given")
-    if method in ("given", "walk"):
-        return noise.given(everything, method="walk" if method == "walk" else None)
+    if method == "given":
+        return noise.given(everything)
     if method == "given-then-onto":
         if equal is None:
             raise Refused("given-then-onto needs something to be given, such as consistent: use onto")

@@ -124,7 +124,6 @@ METHODS = (
     "given-then-onto",
     "topdown",
     "bluedown",
-    "walk",
     "project",
     "extend",
     "extend-optimal",

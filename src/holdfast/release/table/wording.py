@@ -31,6 +31,7 @@ RULES = {
     "impossible": ("figure is 0 by definition", "figures are 0 by definition"),
 }
 _REMEDIES = {
+    "use Gaussian noise, or onto(..., integer=False)": f"use noise: gaussian, or onto with {REAL}",
     "use onto(..., integer=False)": f"use onto with {REAL}",
     "use law='laplace', or laplace(...).given(...)": "use extend-laplace or given",
     "use law='gaussian' or law='laplace'": "use extend-gaussian or extend-laplace",
@@ -38,7 +39,6 @@ _REMEDIES = {
     "this mechanism promises no rho: calibrate to what it does promise": (
         "this method promises no rho here: write epsilon and delta instead, or use another method"
     ),
-    "use laplace(...).given(...), whose": "use given, whose",
     "pass integer=False": f"write {REAL} in the table",
     "use integer noise and integer=True": "write numbers: whole in the table",
     "use integer=True": "write numbers: whole in the table",
