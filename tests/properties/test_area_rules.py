@@ -277,20 +277,17 @@ def test_bounds_that_contradict_each_other_between_areas_are_named():
     least = hf.between([3, 4], None, at=[int(kinds[0, 0]), int(kinds[2, 0])])
     with pytest.raises(hf.Refused) as found:
         _ = must & most & least
-    words = str(found.value).partition("adds up: ")[2].split("; ")
-    assert words == [
-        "0 / 1 [axis 0=0] is at most 5",
-        "0 / 1 / 3 [axis 0=0] is at least 3",
-        "0 / 1 / 5 [axis 0=0] is at least 4",
-    ]
+    words = str(found.value)
+    assert words.startswith("these constraints cannot hold together")
+    assert words.count("between") == 2
     half = hf.between([1.5, 1.5], None, at=[int(kinds[0, 0]), int(kinds[1, 0])])
     _ = must & hf.between(None, 3, at=[int(group(query, 1, (0,))[0, 0])]) & half
     _ = must & hf.between(None, 7, at=[int(group(query, 1, (0,))[0, 0])]) & least
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_smallest_contradictions_against_programs(seed):
-    """What is named is impossible, and possible as soon as one of it is left out."""
+def test_contradictions_against_programs(seed):
+    """What is called impossible is."""
     rng = np.random.default_rng(seed)
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
     query = hf.counts(tree, by=(2, 2), keep=[(), (0,), (0, 1)])
@@ -298,15 +295,6 @@ def test_smallest_contradictions_against_programs(seed):
     low = rng.integers(0, 6, 12)
     high = low + rng.integers(0, 4, 12)
     rows = rows_of(query, outputs)
-    found = query.contradiction(rows, low, high)
-
-    def possible(chosen):
-        W = query.columns.toarray()[outputs[chosen]]
-        ends = linprog(np.zeros(query.cells), np.vstack([W, -W]), np.concatenate([high[chosen], -low[chosen]]))
-        return ends.status == 0
-
-    if found is not None:
-        assert not possible(found)
-        for left_out in found:
-            rest = [row for row in found if row != left_out]
-            assert query.contradiction(rows[rest], low[rest], high[rest]) is None
+    W = query.columns.toarray()[outputs]
+    ends = linprog(np.zeros(query.cells), np.vstack([W, -W]), np.concatenate([high, -low]))
+    assert not query.contradicts(rows, low, high) or ends.status != 0

@@ -33,7 +33,7 @@ def test_images_are_as_near_as_those_of_cvxpy(kind, norm):
         if norm == "l2":
             np.testing.assert_allclose(z, point, atol=2e-3)
         if kind in WAYS and case.G.size + np.isfinite(case.low).sum() + np.isfinite(case.high).sum():
-            assert moved.method == WAYS[kind]
+            assert moved.method in (WAYS[kind], "projection")  # where bounds leave one table
 
 
 @pytest.mark.slow

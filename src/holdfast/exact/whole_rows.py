@@ -72,12 +72,3 @@ class WholeRows:
             whole = int((times[k, 0] + flint.fmpq(1, 2)).floor())
             x = [value - whole * entry for value, entry in zip(x, vector, strict=True)]
         return x, parts
-
-    def beside(self, aim: Sequence[int], right: Sequence[int]) -> list[int] | None:
-        """A whole x near `aim` with R x = right; None where there is none."""
-        found = self.near(self.missing(aim, right))
-        return None if found is None or found[1] > 1 else [a + d for a, d in zip(aim, found[0], strict=True)]
-
-    def missing(self, aim: Sequence[int], right: Sequence[int]) -> list[int]:
-        reached = self.R * flint.fmpz_mat(len(aim), 1, list(aim))
-        return [side - int(reached[i, 0]) for i, side in enumerate(right)]

@@ -42,7 +42,7 @@ def smallest_conflict(parts: Sequence[Part], n: int) -> tuple[list[Part], Confli
         return None
     chosen = [part for k, part in enumerate(chosen) if k in proof.parts]
     k = 0
-    while k < len(chosen) and len(chosen) > 1 and not proof.smallest:
+    while k < len(chosen) and len(chosen) > 1:
         rest = chosen[:k] + chosen[k + 1 :]
         shorter = conflict(rest, n)
         if shorter is None:
@@ -66,9 +66,6 @@ def refuse_contradiction(parts: Sequence[Part]) -> None:
     if found is None:
         return
     culprits, proof = found
-    if proof.smallest:
-        rules = "; ".join(proof.rows[:_LISTED]) + ("; …" if len(proof.rows) > _LISTED else "")
-        raise Refused(f"these rules cannot hold together where nothing is negative and all adds up: {rules}")
     if len(culprits) > 1:
         raise Refused(f"these constraints cannot hold together: {'; '.join(part.name for part in culprits)}")
     rows = "; ".join(proof.rows[:_LISTED]) + ("; …" if len(proof.rows) > _LISTED else "")

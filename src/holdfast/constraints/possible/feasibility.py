@@ -1,97 +1,31 @@
 """Whether structural parts can hold together: an exact point, or a contradiction proved in exact arithmetic.
 
 A solver's word is never taken for a contradiction. It proposes multipliers (Farkas); they are made rational,
-and the contradiction they prove is verified in rationals. Small systems are decided in rationals throughout
-(`small_systems`). What cannot be verified counts as possible. Searches end after an amount of work, never after a time.
+and the contradiction they prove is verified in rationals. What cannot be verified counts as possible.
+Searches end after an amount of work, never after a time.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import flint
 import highspy
 import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
-from holdfast.constraints.possible.propagation import crossing_in_areas, crossing_on_tree, crossing_parts, written_later
+from holdfast.constraints.possible.propagation import carried, crossing_in_areas, crossing_on_tree, written_later
 from holdfast.constraints.system.constraint_system import inequality_rows, part_bounds, solvable
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import Names, Rows, missed_whole
 from holdfast.exact.elimination import eliminate
-from holdfast.exact.inside import whole_in
 from holdfast.exact.lattice_bases import rational_basis
-from holdfast.exact.nearest_rational import MOST_OUTPUTS, MOST_ROWS, ExactRows, Impossible, nearest_or_proof
-from holdfast.exact.rationals import ExactVector
+from holdfast.exact.rationals import ExactVector, compact
 from holdfast.exact.solver import OPTIMAL, linear_program
-
-#: Points that are looked at first are rounded to multiples of 1 over this.
-_STEP = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class Small:
-    """Rows and bounds as `dual_steps` needs them: `factors[i]` times row `order[i]` each, and bounds after them."""
-
-    exact: ExactRows
-    order: list[int]
-    factors: list[Fraction]
-
-    @classmethod
-    def of(cls, rows: Rows, equality: Bools, bounds: tuple[ExactVector, ExactVector], *, whole: bool) -> Small | None:
-        """Write down A z = b where `equality`, otherwise A z ≥ b; None where it is too large.
-
-        For whole points, sides and bounds of inequalities are rounded to what whole points can reach.
-        """
-        n, count = int(rows.A.shape[1]), rows.count
-        ends = [(j, 1, value) for j, value in enumerate(bounds[0].tolist()) if value > -LARGEST]
-        ends += [(j, -1, -value) for j, value in enumerate(bounds[1].tolist()) if value < LARGEST]
-        if n > MOST_OUTPUTS or count + len(ends) > MOST_ROWS:
-            return None
-        order = [*np.flatnonzero(equality).tolist(), *np.flatnonzero(~equality).tolist()]
-        starts, columns, data = (part.tolist() for part in (rows.A.indptr, rows.A.indices, rows.A.data))
-        sides = rows.b.tolist()
-        entries: list[int] = []
-        right: list[int] = []
-        factors: list[Fraction] = []
-
-        def add(row: dict[int, int], side: Any, rounded: bool) -> None:
-            common = math.gcd(*row.values()) or 1
-            factor, least = Fraction(1, common), Fraction(side) / common
-            if not rounded:
-                factor, least = Fraction(side.denominator), Fraction(side.numerator)
-            factors.append(factor)
-            right.append(math.ceil(least))
-            entries.extend(int(factor * row.get(j, 0)) for j in range(n))
-
-        for i in order:
-            span = slice(starts[i], starts[i + 1])
-            row = dict(zip(columns[span], data[span], strict=True))
-            add(row, sides[i], whole and not equality[i])
-        for j, sign, value in ends:
-            add({j: sign}, value, whole)
-        C = flint.fmpz_mat(len(right), n, entries)
-        equalities = int(equality.sum())
-        return cls(ExactRows(C, tuple(right), equalities, count - equalities), order, factors)
-
-    def proof(self, near: Floats) -> dict[int, Fraction] | None:
-        """Multipliers of the rows that prove a contradiction with the bounds; None where a real point is allowed."""
-        start = [Fraction(round(x * _STEP), _STEP) for x in near.tolist()]
-        found = nearest_or_proof(self.exact, np.ones(near.size), start)
-        if not isinstance(found, Impossible):
-            return None
-        rows = ((i, value) for i, value in found.multipliers.items() if i < len(self.order))
-        return {self.order[i]: value * self.factors[i] for i, value in rows}
-
-    def whole(self) -> tuple[list[int] | None, bool]:
-        return whole_in(self.exact)
-
 
 #: Systems with more non-zeros than this are searched for contradictions coordinate by coordinate only.
 LARGEST_PROGRAM = 2_000_000
@@ -102,8 +36,10 @@ _NOISE = 1e-7
 #: Steps of a solver times the size of its program: for the first look, which settles nearly all cases that can hold,
 #: and for the search for multipliers. What is not decided by then counts as possible.
 _GLANCE, _PROOF = 10**9, 10**10
+#: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.
+_ROUNDS, _FEW_ROUNDS, _MANY_ENTRIES = 64, 6, 1_000_000
 #: Systems up to this many non-zeros are searched for whole points; nodes of that search times non-zeros, and the most.
-_LARGEST_WHOLE, _NODES, _MOST_NODES, _FEW_NODES = 200_000, 10**7, 20_000, 500
+_LARGEST_WHOLE, _NODES, _MOST_NODES = 200_000, 10**7, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +65,6 @@ class Conflict:
 
     parts: frozenset[int]
     rows: tuple[str, ...] = ()
-    smallest: bool = False  # the rows are rules of which none is dispensable
 
 
 def model(parts: Sequence[Part], n: int) -> Model:
@@ -226,8 +161,7 @@ def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = 
     low = np.append(np.where(low <= -LARGEST, -np.inf, low), np.zeros(extra))
     high = np.append(np.where(high >= LARGEST, np.inf, high), np.full(extra, np.inf))
     if integer:
-        most = _FEW_NODES if n <= MOST_OUTPUTS else _MOST_NODES  # what is small is soon decided in rationals
-        options = {"mip_max_nodes": min(most, 10 + _NODES // max(1, A.nnz))}
+        options = {"mip_max_nodes": min(_MOST_NODES, 10 + _NODES // max(1, A.nnz))}
     else:
         options = {"simplex_iteration_limit": max(100, work // (A.nnz + m + n + extra))}
     costs, sides = np.append(np.zeros(n), np.ones(extra)), (side, np.where(found.equality, side, np.inf))
@@ -306,9 +240,10 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     """Return a proved contradiction between structural parts over n coordinates, or None."""
     if _nothing_excluded(parts):
         return None
-    areas = crossing_in_areas(parts, n)
-    if areas is not None or written_later(parts):
-        return None if areas is None else Conflict(*areas, smallest=True)
+    if crossing_in_areas(parts, n):
+        return Conflict(frozenset(range(len(parts))))
+    if written_later(parts):
+        return None
     decided, crossing = crossing_on_tree(parts, n)
     if decided:
         return Conflict(crossing) if crossing else None
@@ -320,12 +255,11 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
         return _crossing_after_steps(found)
     glance = _program(found, _GLANCE)
     if _solved(glance):
-        near = _values(glance, n)
-        return None if _rounded(found, near) is not None else _in_rationals(found, near)
+        return None
     if glance.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-        return _proved(found) or _crossing_after_steps(found) or _in_rationals(found, None)
+        return _proved(found) or _crossing_after_steps(found)
     # a program that is slow to decide is slower still to explain: long chains, which propagation settles
-    return _crossing_after_steps(found) or _proved(found) or _in_rationals(found, None)
+    return _crossing_after_steps(found) or _proved(found)
 
 
 def _nothing_excluded(parts: Sequence[Part]) -> bool:
@@ -354,22 +288,27 @@ def _rounded(found: Model, near: Floats | None) -> Ints | None:
     return point if _satisfies(found, point) else None
 
 
-def _small(found: Model, *, whole: bool) -> Small | None:
-    return Small.of(found.rows, found.equality, (found.lower, found.upper), whole=whole)
-
-
-def _in_rationals(found: Model, near: Floats | None) -> Conflict | None:
-    """Return the contradiction in a small system, if there is one; `near` is a point that nearly satisfies it."""
-    small = _small(found, whole=False)
-    multipliers = None if small is None else small.proof(np.zeros(found.n) if near is None else near)
-    return None if multipliers is None else _proof(found, multipliers)
-
-
 def _crossing_after_steps(found: Model, *, whole: bool = False) -> Conflict | None:
-    """Return a contradiction found by carrying bounds from row to row."""
-    bounds = (found.lower, found.upper, found.bound_parts)
-    parts = crossing_parts(found.rows.A, found.rows.b, found.equality, found.origins, bounds, whole=whole)
-    return None if parts is None else Conflict(parts)
+    """Return a contradiction found by carrying bounds from row to row; it may name more parts than are needed."""
+    moved = carried_between(found.rows, found.equality, (found.lower, found.upper), whole=whole)
+    if moved is None or (moved[0] <= moved[1]).all():
+        return None
+    return Conflict(frozenset(found.origins.tolist()) | frozenset(found.bound_parts.ravel().tolist()) - {-1})
+
+
+def carried_between(
+    rows: Rows, equality: Bools, bounds: tuple[ExactVector, ExactVector], *, whole: bool
+) -> tuple[Ints, Ints] | None:
+    """Bounds after they were carried from row to row; None where numbers are no moderate whole ones."""
+    if not rows.count:
+        return None
+    low, high = (compact(side.tolist(), side.size) for side in bounds)
+    if object in (rows.b.dtype, low.dtype, high.dtype):
+        return None
+    A = sparse.csr_array(sparse.vstack([rows.A, -rows.A[np.flatnonzero(equality)]], format="csr"))
+    b = np.concatenate([rows.b, -rows.b[equality]]).astype(np.int64)
+    rounds = _ROUNDS if A.nnz <= _MANY_ENTRIES else _FEW_ROUNDS
+    return carried(A, b, (low, high), rounds, whole=whole)
 
 
 def _proved(found: Model) -> Conflict | None:
@@ -411,19 +350,10 @@ def whole_point_of(found: Model) -> tuple[Ints | None, bool]:
     point = _rounded(found, _values(_program(found, _GLANCE), n))
     if point is None and found.rows.A.nnz <= _LARGEST_WHOLE:
         point = _rounded(found, _values(_program(found, _GLANCE, integer=True), n))
-    return (point, False) if point is not None else _whole_in_rationals(found)
-
-
-def _whole_in_rationals(found: Model) -> tuple[Ints | None, bool]:
-    """Return a whole point, or whether there is none: no bounds, no congruences, no branches leave room for one."""
-    if _crossing_after_steps(found, whole=True) is not None or not _congruent(found) or _proved(found) is not None:
-        return None, True
-    small = _small(found, whole=True)
-    values, none = (None, False) if small is None else small.whole()
-    if values is None or max(map(abs, values)) >= LARGEST:
-        return None, none
-    point = np.array(values, dtype=np.int64)
-    return (point, False) if _satisfies(found, point) else (None, False)
+    if point is not None:
+        return point, False
+    none = _crossing_after_steps(found, whole=True) is not None or not _congruent(found) or _proved(found) is not None
+    return None, none
 
 
 def _congruent(found: Model) -> bool:

@@ -3,8 +3,8 @@
 `between(5, 5)`, two opposite rows, or values that are not negative and add up to 0 fix what they speak of. A statement
 about records that change it would speak of data that do not exist, so such inequalities become equalities of the system
 before anything is promised or drawn. Nothing is taken for an equality without a proof in whole numbers or rationals:
-small systems are decided completely (`Inside`), in larger ones bounds are carried from row to row, opposite rows are
-compared, and up to hundreds of values a program per row is asked (`tight_rows`). What is not found stays an inequality.
+bounds are carried from row to row, opposite rows are compared, and up to hundreds of values a program per row is asked
+(`tight_rows`). What is not found stays an inequality.
 """
 
 from __future__ import annotations
@@ -20,24 +20,16 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Ints
-from holdfast.constraints.possible.feasibility import Model, Small, whole_point_of
-from holdfast.constraints.possible.propagation import carried
+from holdfast.constraints.possible.feasibility import Model, carried_between, whole_point_of
 from holdfast.constraints.possible.tight_rows import tight_rows
 from holdfast.constraints.system.constraint_system import System
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import FOLLOWS, Part
 from holdfast.constraints.system.rows import Names, Rows, divided, stacked
-from holdfast.exact.inside import Inside
 from holdfast.exact.rationals import ExactVector, compact
-from holdfast.exact.solver import linear_program, solved
 
 Truth = Bools
-
-#: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.
-ROUNDS, FEW_ROUNDS, MANY_ENTRIES = 64, 6, 1_000_000
-#: Points that a solver proposes are rounded to multiples of 1 over this.
-STEP = 1 << 20
 
 
 def revealed(system: System, step: Fraction | None) -> System:
@@ -73,58 +65,11 @@ def _tight(
     rows = stacked([system.equalities, system.inequalities], system.n)
     rows = Rows(rows.A, divided(rows.b, unit), rows.names)
     equality = np.arange(rows.count) < system.equalities.count
-    small = Small.of(rows, equality, bounds, whole=whole) if rows.count else None
-    found = None if small is None else _in_rationals(small, bounds)
-    if found is not None:
-        tight = np.zeros(rows.count, dtype=bool)
-        tight[found[1]] = True
-        return found[0], tight[~equality]
-    low, high = _carried(rows, equality, bounds, whole=whole) or bounds
+    low, high = carried_between(rows, equality, bounds, whole=whole) or bounds
     same = np.flatnonzero(np.asarray((low == high) & (abs(low) < LARGEST), dtype=bool))
     values, always = tight_rows(rows, equality, (low, high), whole=whole)
     always |= _opposite(rows, equality, whole=whole)
     return values | {int(j): Fraction(low[j : j + 1].tolist()[0]) for j in same}, always[~equality]
-
-
-def _in_rationals(
-    small: Small, bounds: tuple[ExactVector, ExactVector]
-) -> tuple[dict[int, Fraction], list[int]] | None:
-    """All values that bounds fix, and all rows that are tight at every allowed point; None where there is no point."""
-    inside = Inside.of(small.exact, _middle(small), 1)
-    if inside is None:
-        return None
-    ends = [j for j, value in enumerate(bounds[0].tolist()) if value > -LARGEST]
-    ends += [j for j, value in enumerate(bounds[1].tolist()) if value < LARGEST]
-    rows = len(small.order)
-    fixed = {ends[i - rows]: inside.point[ends[i - rows]] for i in inside.always if i >= rows}
-    return fixed, [small.order[i] for i in inside.always if i < rows]
-
-
-def _middle(small: Small) -> list[Fraction]:
-    """A point at which a solver finds as many rows as possible not tight: a place to start, and nothing rests on it."""
-    exact, n = small.exact, small.exact.C.ncols()
-    entries = np.array([[float(x) for x in exact.row(i)] for i in range(exact.count)]).reshape(exact.count, n)
-    sides, free = np.array([float(side) for side in exact.sides]), exact.count - exact.equalities
-    size = np.maximum(np.abs(entries).max(axis=1, initial=1.0), 1.0)
-    entries, sides = entries / size[:, None], sides / size
-    slack = np.eye(exact.count)[:, exact.equalities :]
-    ends = np.repeat([-np.inf, 0.0], [n, free]), np.repeat([np.inf, 1.0], [n, free])
-    most = np.where(np.arange(exact.count) < exact.equalities, sides, np.inf)
-    found = solved(linear_program(np.hstack([entries, -slack]), np.repeat([0.0, -1.0], [n, free]), ends, (sides, most)))
-    return [Fraction(0)] * n if found is None else [Fraction(round(float(x) * STEP), STEP) for x in found[:n]]
-
-
-def _carried(
-    rows: Rows, equality: Truth, bounds: tuple[ExactVector, ExactVector], *, whole: bool
-) -> tuple[Ints, Ints] | None:
-    """Bounds after they were carried from row to row; None where numbers are no moderate whole ones."""
-    low, high = bounds
-    if not rows.count or object in (rows.b.dtype, low.dtype, high.dtype):
-        return None
-    A = sparse.csr_array(sparse.vstack([rows.A, -rows.A[np.flatnonzero(equality)]], format="csr"))
-    b = np.concatenate([rows.b, -rows.b[equality]]).astype(np.int64)
-    rounds = ROUNDS if A.nnz <= MANY_ENTRIES else FEW_ROUNDS
-    return carried(A, b, (low.astype(np.int64), high.astype(np.int64)), rounds, whole=whole)
 
 
 def _opposite(rows: Rows, equality: Truth, *, whole: bool) -> Truth:

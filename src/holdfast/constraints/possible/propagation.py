@@ -1,14 +1,9 @@
-"""Bounds carried from row to row, exactly, until two of them cross or the work is used up.
-
-A row Σ a_j z_j ≥ b bounds each of its coordinates once the others are bounded. Every derived bound remembers,
-as a set of bits, which parts it was derived from; two bounds that cross prove that these parts contradict.
-"""
+"""Bounds carried from row to row and along hierarchies, until two of them cross or the work is used up."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -25,119 +20,8 @@ from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_upwards
 from holdfast.exact.rationals import ExactVector
 
-#: Entries of rows looked at before giving up: a fixed amount, and some for each entry there is. Bounds that
-#: creep (z₀ ≤ z₁/2, z₁ ≤ z₀/2 + 1) would otherwise go on for ever.
-_PATIENCE, _PATIENCE_EACH = 50_000, 20
-#: Creeping bounds double their digits at every step. One with a larger denominator is not taken over, which is
-#: always allowed: it is only a bound less.
-_FINEST = 2**40
 #: Sums of bounds stay below this size, so that 64 bits hold them.
 _SAFE = 2.0**60
-
-
-def _light(value: Fraction | int) -> Fraction | int:
-    """Return a whole number as an int: much faster to compute with than a Fraction."""
-    return int(value) if value.denominator == 1 else value
-
-
-def _quotient(value: Any, by: int) -> Any:
-    """Return value / by exactly, as an int where it is whole."""
-    if isinstance(value, int) and value % by == 0:
-        return value // by
-    return _light(Fraction(value) / by)
-
-
-class _Box:
-    """Bounds and the parts behind them, on both sides of every coordinate."""
-
-    def __init__(self, lower: ExactVector, upper: ExactVector, bound_parts: Ints, whole: bool) -> None:
-        self.rounded: tuple[Any, Any] = (math.ceil, math.floor) if whole else (_light, _light)
-        self.value: list[list[Any]] = [
-            [self.rounded[k](value) for value in side.tolist()] for k, side in enumerate((lower, upper))
-        ]
-        self.parts = [[1 << k if k >= 0 else 0 for k in side] for side in bound_parts.tolist()]
-
-    def tightened(self, side: int, column: int, limit: Any, parts: int) -> bool:
-        """Take over a better bound; one of 2**62 or more in size, or of many digits, is not worth having."""
-        limit, old = self.rounded[side](limit), self.value[side][column]
-        if abs(limit) >= LARGEST or limit.denominator > _FINEST or (limit <= old if side == 0 else limit >= old):
-            return False
-        self.value[side][column] = limit
-        self.parts[side][column] = parts
-        return True
-
-    def crossed(self, column: int) -> int | None:
-        """Return the parts behind two crossing bounds on this coordinate, or None."""
-        if self.value[0][column] <= self.value[1][column]:
-            return None
-        return self.parts[0][column] | self.parts[1][column]
-
-
-def _derived(box: _Box, row: Sequence[tuple[int, int]], b: Any, own: int) -> Iterator[int]:
-    """Yield the columns that a row Σ a_j z_j ≥ b gives a better bound, once that bound is entered."""
-    most: Any = 0
-    open_at = -1
-    for column, a in row:
-        bound = box.value[1 if a > 0 else 0][column]
-        if abs(bound) >= LARGEST:
-            if open_at >= 0:
-                return  # two coordinates without a bound: nothing follows for either
-            open_at = column
-        else:
-            most += a * bound
-    for column, a in row:
-        if open_at not in (-1, column):
-            continue
-        side = 1 if a > 0 else 0
-        rest = most if open_at == column else most - a * box.value[side][column]
-        parts = own
-        for other, factor in row:
-            if other != column:
-                parts |= box.parts[1 if factor > 0 else 0][other]
-        if box.tightened(1 - side, column, _quotient(b - rest, a), parts):
-            yield column
-
-
-def crossing_parts(
-    A: sparse.csr_array,
-    b: ExactVector,
-    equality: Bools,
-    origins: Ints,
-    bounds: tuple[ExactVector, ExactVector, Ints],
-    *,
-    whole: bool = False,
-) -> frozenset[int] | None:
-    """Return the numbers of parts that are proved to contradict each other, or None if nothing crosses.
-
-    Rows are A z = b where `equality`, otherwise A z ≥ b; `origins` numbers the part of each row and `bounds`
-    holds the lower bounds, the upper bounds and the parts (2, n) they come from. For `whole` points every bound is
-    rounded to a whole number.
-    """
-    box = _Box(*bounds, whole)
-    starts, columns, values = A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
-    by_column = sparse.csc_array(A)
-    waiting = deque(range(A.shape[0]))
-    queued = [True] * A.shape[0]
-    work = _PATIENCE + _PATIENCE_EACH * A.nnz
-    while waiting and work > 0:
-        i = waiting.popleft()
-        queued[i] = False
-        row = list(zip(columns[starts[i] : starts[i + 1]], values[starts[i] : starts[i + 1]], strict=True))
-        own = 1 << int(origins[i])
-        side = _light(b.item(i))
-        senses = ((1, side), (-1, -side)) if equality[i] else ((1, side),)
-        for sign, least in senses:
-            work -= len(row)
-            for column in _derived(box, [(j, sign * a) for j, a in row], least, own):
-                work -= len(row)
-                found = box.crossed(column)
-                if found is not None:
-                    return frozenset(k for k in range(found.bit_length()) if found >> k & 1)
-                for k in by_column.indices[by_column.indptr[column] : by_column.indptr[column + 1]].tolist():
-                    if not queued[k]:
-                        queued[k] = True
-                        waiting.append(k)
-    return None
 
 
 def carried(A: sparse.csr_array, b: Ints, bounds: tuple[Ints, Ints], rounds: int, *, whole: bool) -> tuple[Ints, Ints]:
@@ -172,27 +56,21 @@ def written_later(parts: Sequence[Part]) -> bool:
     return any(isinstance(part.rows, OwnSums) for part in parts)
 
 
-def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tuple[str, ...]] | None:
-    """Return the parts behind rules in areas that cannot hold together, and these rules in words; None: none found.
-
-    Sums of cells that are not negative are looked at, of figures of one margin of one area.
-    """
-    where = next((k for k, part in enumerate(parts) if hasattr(part.source, "contradiction")), None)
+def crossing_in_areas(parts: Sequence[Part], n: int) -> bool:
+    """Whether rules in areas are proved not to hold together: sums of cells ≥ 0, of figures of a margin of an area."""
+    where = next((k for k, part in enumerate(parts) if hasattr(part.source, "contradicts")), None)
     bounded = [part.bounds for part in parts if part.kind == "nonnegative" and part.bounds is not None]
     if where is None or all(bounds.at is not None for bounds in bounded):
-        return None
-    query = parts[where].source
+        return False
     blocks: list[Any] = []
     least: list[Ints] = []
     most: list[Ints] = []
-    origin: list[Ints] = []
 
-    def add(rows: Any, low: Any, high: Any, number: int) -> None:
+    def add(rows: Any, low: Any, high: Any) -> None:
         if rows.shape[0] and bool((rows.data == 1).all()):
             blocks.append(rows)
             least.append(np.asarray(low, dtype=np.int64))
             most.append(np.asarray(high, dtype=np.int64))
-            origin.append(np.full(rows.shape[0], number))
 
     for number, part in enumerate(parts):
         if part.bounds is not None and part.kind != "nonnegative":
@@ -200,21 +78,17 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
             low, high = _outward(below, False), _outward(above, True)
             at = np.flatnonzero((low > 0) | (high < LARGEST))
             ones = sparse.csr_array((np.ones(at.size, np.int64), at, np.arange(at.size + 1)), shape=(at.size, n))
-            add(ones, np.maximum(low[at], 0), high[at], number)
+            add(ones, np.maximum(low[at], 0), high[at])
         elif part.rows is not None and number != where and part.kind != "consistent":
             wide, low, high = part.rows.widened(n), _outward(part.rows.b, False), _outward(part.rows.b, True)
-            add(wide.A, low, high if part.kind in EQUALITIES else np.full(wide.count, LARGEST), number)
+            add(wide.A, low, high if part.kind in EQUALITIES else np.full(wide.count, LARGEST))
             if part.kind == "at_least":
-                add(-wide.A, np.zeros(wide.count, np.int64), -low, number)
+                add(-wide.A, np.zeros(wide.count, np.int64), -low)
     if not blocks:
-        return None
+        return False
     together = sparse.csr_array(sparse.vstack(blocks, format="csr"))
-    low, high = np.concatenate(least), np.concatenate(most)
-    found = query.contradiction(together, low, high)
-    if found is None:
-        return None
-    used = frozenset(np.concatenate(origin)[found].tolist()) | {where}
-    return used, tuple(_said(query, together, low, high, row) for row in found)
+    query: Any = parts[where].source
+    return bool(query.contradicts(together, np.concatenate(least), np.concatenate(most)))
 
 
 def _outward(numbers: ExactVector, up: bool) -> Ints:
@@ -222,16 +96,6 @@ def _outward(numbers: ExactVector, up: bool) -> Ints:
     if numbers.dtype != object:
         return numbers
     return np.array([(math.ceil if up else math.floor)(Fraction(value)) for value in numbers.tolist()], dtype=np.int64)
-
-
-def _said(query: Any, rows: Any, low: Ints, high: Ints, row: int) -> str:
-    outputs = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
-    name = query.output_name(int(outputs[0]))
-    name = name if outputs.size == 1 else f"the sum of {outputs.size} figures from {name} on"
-    if low[row] == high[row]:
-        return f"{name} is {low[row]}"
-    limits = [f"at least {low[row]}"] * bool(low[row] > 0) + [f"at most {high[row]}"] * bool(high[row] < LARGEST)
-    return f"{name} is {' and '.join(limits)}"
 
 
 Sides = tuple[Ints, Ints]

@@ -4,8 +4,8 @@ Good prices bound the cost of all whole points from below, and leave a window to
 bound (`pieces`). The ladder asks for the best point in the window of a small rise, then of a larger one. A point that
 costs no more than the rise allows is the nearest of all; so is one that costs no more than the next cost there is:
 with equal weights costs are whole, and all even or all odd where the rows fix the parity of the sum. Where the rungs
-end before that, the point is a *controlled rounding* with its gap measured. Small problems are then settled in
-rationals. Searches end after a number of nodes, never after a time: the noisy values alone decide.
+end before that, the point is a *controlled rounding* with its gap measured.
+Searches end after a number of nodes, never after a time: the noisy values alone decide.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, kept
-from holdfast.exact.inside import Inside
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Shape, Task
 from holdfast.onto.independent_shares import Answer
-from holdfast.onto.rational_steps import exact_rows, nearest_branched, real_optimum, rounded_inwards
 from holdfast.onto.solvers.pieces import Centre, solved
 from holdfast.onto.solvers.solvers import Proposal, least_absolute
 
@@ -32,8 +30,6 @@ RUNGS, WHOLE_RUNGS = (0.25, 1.0, 4.0, 16.0, 64.0), (0, 1, 2, 4, 8, 32)
 MOST_NODES, MOST_STEPS = 500, 6_000
 #: Unit steps on both sides of the best moves in which prices are looked for.
 WIDTH = 3
-#: Outputs up to which a point not proved to be the nearest is looked at in rationals; rungs and unit steps before that.
-MOST_SETTLED, FEW_RUNGS, FEW_STEPS = 12, 3, 200
 #: Distances from the best real moves in which any allowed point is looked for at last.
 DISTANCES = (4, 64, 1_024, 2**20, LARGEST)
 NOWHERE = "no whole numbers near the best real ones satisfy what must hold: pass integer=False"
@@ -51,8 +47,6 @@ class Point:
 def nearest_whole(task: Task, real: Proposal | None) -> Answer:
     """The best whole moves, from real ones if they are known."""
     found = None if real is None else _climbed(task, real)
-    if found is None or (not found.nearest and _is_small(task)):
-        found = _settled(task, found) or found
     if found is None:
         found = anywhere(task, real)
     if found is None:
@@ -67,11 +61,6 @@ def _proposed(task: Task) -> Proposal:
     return Proposal(moves, (np.zeros(task.gap.size), np.zeros(task.least.size)))
 
 
-def _is_small(task: Task) -> bool:
-    """Whether rationals settle what rungs leave open."""
-    return task.problem.norm == "l2" and task.start.size <= MOST_SETTLED
-
-
 def _climbed(task: Task, real: Proposal) -> Point | None:
     """Search rung by rung; None where no rung holds an allowed point."""
     centre = _centre(task, real)
@@ -81,14 +70,12 @@ def _climbed(task: Task, real: Proposal) -> Point | None:
     first = offset + step * math.ceil((least - offset) / step) if step else least
     typical = float(np.median(weights[weights > 0])) if (weights > 0).any() else 1.0
     rises = [first + step * k for k in WHOLE_RUNGS] if step else [least + typical * k for k in RUNGS]
-    if _is_small(task):
-        rises = rises[:FEW_RUNGS]
     best: Ints | None = None
     while rises:
         limit = rises.pop(0)
         low, high = centre.window(limit - centre.bound + 1e-6 * max(step, typical))
         steps = (high - low)[weights > 0].sum() if task.problem.norm == "l2" else 0
-        if steps > (FEW_STEPS if _is_small(task) else MOST_STEPS) and (best is not None or _is_small(task)):
+        if steps > MOST_STEPS and best is not None:
             break
         enough = 0.999 * step if step else 1e-9 * typical
         found = solved(centre, low, high, whole=True, nodes=MOST_NODES, enough=enough)
@@ -103,8 +90,7 @@ def _climbed(task: Task, real: Proposal) -> Point | None:
         if cost <= limit + max(step, 1e-9 * abs(limit)) * (1 + 1e-9):
             return Point(best, centre.prices, True)
         rises = [cost]
-    if best is None and not _is_small(task):
-        best = _near(centre)
+    best = _near(centre) if best is None else best
     return None if best is None else Point(best, centre.prices, False)
 
 
@@ -157,26 +143,6 @@ def _parity(shape: Shape) -> Ints | None:
     reduced, rank = flint.nmod_mat(n, count + 1, [int(x) for x in odd.ravel()], 2).rref()
     leads = [next((j for j in range(count + 1) if int(reduced[i, j])), count) for i in range(rank)]
     return None if count in leads else np.array([j for i, j in enumerate(leads) if int(reduced[i, count])])
-
-
-def _settled(task: Task, found: Point | None) -> Point | None:
-    """Branch and bound in rationals, for small problems."""
-    rows = exact_rows(task)
-    real = None if rows is None else real_optimum(task, rows)
-    if rows is None or real is None:
-        return None
-    inside = Inside.of(rows, real.point, 1)
-    if inside is None:
-        return None
-    known = None if found is None else found.moves
-    if known is None:
-        rounded = rounded_inwards(task, rows, real.point, inside)
-        known = None if rounded is None else rounded[1]
-    best = nearest_branched(task, rows, inside, real.point, known)
-    if best is None or task.missed(best.moves) is not None:
-        return None
-    proved = best.complete and task.problem.norm == "l2" and bool((task.shape.weights > 0).all())
-    return Point(best.moves, real.of_rows(rows) if found is None else found.prices, proved)
 
 
 def anywhere(task: Task, real: Proposal | None) -> Point | None:

@@ -93,9 +93,13 @@ class AreaMargins(AreaPlaces):
         row, owner = np.concatenate(rows), np.concatenate(owners)
         return csc_array((np.ones(row.size, np.int64), (row, owner)), shape=(self.n, self.cells))
 
-    def contradiction(self, rows: Any, low: Ints, high: Ints) -> list[int] | None:
-        """Return rows of ones whose limits no cells ≥ 0 keep together, none dispensable; None: none were found."""
-        return Rules.contradiction(self, rows, low, high)
+    def contradicts(self, rows: Any, low: Ints, high: Ints) -> bool:
+        """Whether no cells ≥ 0 keep the limits of all these rows of ones, as far as limits tell."""
+        try:
+            found = Rules.of_rows(self, rows, low, high)
+        except Refused:  # too many to be looked at
+            return False
+        return found is not None and found.crosses
 
     @cached_property
     def many_sums(self) -> int | None:

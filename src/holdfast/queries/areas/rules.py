@@ -44,47 +44,17 @@ class Rules:
                 f"exact figures and bounds speak of {len(masks):,} sets of cells in {query.hierarchy.n:,} areas: "
                 "ask for smaller margins, or for fewer of them"
             )
-        return cls._at(query, masks, at, low, high)
-
-    @classmethod
-    def _at(cls, query: Any, masks: Bools, at: tuple[Ints, Ints], low: Ints, high: Ints) -> Rules:
         least = np.zeros((query.hierarchy.n, len(masks)), np.int64)
         most = np.full((query.hierarchy.n, len(masks)), NO_LIMIT, np.int64)
         np.maximum.at(least, at, np.maximum(low, 0))
         np.minimum.at(most, at, np.minimum(high, NO_LIMIT))
         return cls(query, masks, least, most)
 
-    @classmethod
-    def contradiction(cls, query: Any, rows: Any, low: Ints, high: Ints) -> list[int] | None:
-        """Return rows whose limits cannot hold together, none of them dispensable; None where none were found.
-
-        The limits that follow must cross. Halves are left out in turn as long as the rest still crosses (QuickXplain).
-        """
-        found = _read(query, rows)
-        if found is None or query.hierarchy.n * len(found[1]) > MOST_LIMITS:
-            return None
-        (node, number), masks = found
-        whole = cls._at(query, masks, (node, number), low, high)
-
-        def crosses(chosen: Ints) -> bool:
-            made = cls._at(query, masks, (node[chosen], number[chosen]), low[chosen], high[chosen])
-            made.__dict__["atom_of"], made.__dict__["inside"] = whole.atom_of, whole.inside
-            made.__dict__["_families"] = whole._families
-            least, most, atom_low, atom_high = made.limits
-            return bool((least > most).any() or (atom_low > atom_high).any())
-
-        def needed(behind: Ints, added: bool, open_: Ints) -> Ints:
-            if added and crosses(behind):
-                return open_[:0]
-            if open_.size == 1:
-                return open_
-            half = open_.size // 2
-            right = needed(np.concatenate([behind, open_[:half]]), True, open_[half:])
-            left = needed(np.concatenate([behind, right]), right.size > 0, open_[:half])
-            return np.concatenate([left, right])
-
-        every = np.arange(rows.shape[0])
-        return sorted(needed(every[:0], False, every).tolist()) if crosses(every) else None
+    @property
+    def crosses(self) -> bool:
+        """Whether the limits that follow leave no room somewhere."""
+        least, most, atom_low, atom_high = self.limits
+        return bool((least > most).any() or (atom_low > atom_high).any())
 
     @cached_property
     def atom_of(self) -> Ints:
