@@ -242,7 +242,7 @@ def test_laws_and_sums_are_those_of_convolutions(name, kind):
         for v, law in enumerate(wanted):
             assert law[places <= quantiles[v]].sum() >= p - 1e-9
             assert law[places < quantiles[v]].sum() < p + 1e-9
-    kinds = laws.kind_of
+    kinds = laws._down.number
     for v in generator.choice(parents.size, 12, replace=False).tolist():
         first, seen = laws.law(v)
         inside = (first + np.arange(seen.size) >= -300) & (first + np.arange(seen.size) <= 300)

@@ -160,7 +160,7 @@ def test_whole_noise_has_the_errors_of_normal_noise(exact, monkeypatch):
 
     messages = spread()
     monkeypatch.setattr(hierarchy, "SMALL", 0)
-    monkeypatch.setattr(hierarchy.FilledMarginals, "variance_of_sum", None)
+    monkeypatch.setattr(hierarchy.Marginals, "variance_of_sum", None)
     normal = spread()
     assert normal.standard_errors == pytest.approx(messages.standard_errors, rel=1e-6, abs=1e-12)
     for weights in np.random.default_rng(len(exact)).normal(size=(5, tree.n)):

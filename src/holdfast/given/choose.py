@@ -163,10 +163,10 @@ def _no_way(problem: Problem, method: str | None) -> str:
     if problem.system.has_inequalities and not problem.system.branches:
         what = "these equalities and inequalities" if problem.space.rank else "these inequalities"
     asked = f"method {method!r} cannot draw" if method else "no exact way is known to draw"
-    held = hierarchy.bounded_unmeasured(problem) if problem.law.integer and method in (None, "hierarchy") else None
-    if held is not None:
-        where = f"where the output at position {held} has a bound but is not measured"
-        return f"{asked} {law} noise {where}: measure it or drop its bound"
+    left = hierarchy.unmeasured(problem) if problem.law.integer and method in (None, "hierarchy") else None
+    if left is not None:
+        where = f"on a hierarchy whose output at position {left} is not measured, nor all that is below it"
+        return f"{asked} {law} noise {where}: measure it, or use onto(...)"
     if problem.law.integer and hierarchy.too_wide(problem):
         return f"{asked} {law} noise that is so wide on so many outputs: use a larger epsilon or onto(...)"
     if None in problem.law.laws:

@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from holdfast.arrays import Array, Bools, Floats, Ints, kept
+from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.error_model import ErrorModel, tilted
 from holdfast.noise.independent import Independent
 from holdfast.noise.inversion import Characteristic, same_size
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-from holdfast.trees.circles.errors.free_leaves import FilledMarginals
 from holdfast.trees.circles.errors.marginals import Marginals
 from holdfast.trees.circles.sampler import Sampler, reaches
 from holdfast.trees.normal.passes import NormalPasses
 from holdfast.trees.shape.forest import Forest
-from holdfast.trees.shape.free_leaves import FreeLeaves, unmeasured_ends
 
 #: The largest share by which a variance of whole Gaussian noise may differ from that of normal noise in its place, and
 #: outputs up to which it is not put there.
@@ -27,64 +25,47 @@ ALMOST_NORMAL, SMALL = 1e-6, 3_000
 
 
 def accepts(problem: Problem) -> bool:
-    """Whether the system is a hierarchy, the noise is integer, and leaves that are not measured can be filled in.
+    """Whether the system is a hierarchy, the noise is integer, and what is not measured follows from what is below it.
 
     What some data would not allow is not accepted for any, so that no refusal tells about the data.
     """
-    return problem.law.integer and _free_leaves(problem) is not None and not too_wide(problem)
+    if problem.forest is None or not problem.law.integer or too_wide(problem):
+        return False
+    return unmeasured(problem) is None
 
 
 def too_wide(problem: Problem) -> bool:
     return problem.forest is not None and not reaches(problem.forest, problem.law)
 
 
-def bounded_unmeasured(problem: Problem) -> int | None:
-    """An output of a hierarchy that has a bound but is measured neither itself nor by all that is below it, if any."""
+def unmeasured(problem: Problem) -> int | None:
+    """An output of a hierarchy that is measured neither itself nor by all that is below it, if any."""
     forest = problem.forest
     if forest is None or None not in problem.law.laws:
         return None
-    ends = unmeasured_ends(forest, np.isfinite(problem.law.variances))
-    found = ends[_bounded(problem)[ends]]
-    return int(found.min()) if found.size else None
+    stopped = np.isfinite(problem.law.variances) | forest.exact
+    free = forest.is_leaf & ~stopped
+    for some in forest.by_depth[:0:-1]:
+        free[forest.parents[some[free[some]]]] = True
+        free &= ~stopped
+    return int(np.flatnonzero(free)[0]) if free.any() else None
 
 
-def _bounded(problem: Problem) -> Bools:
-    low, high = problem.system.real_bounds()
-    return np.asarray(np.isfinite(low) | np.isfinite(high))
-
-
-@kept
-def _free_leaves(problem: Problem) -> FreeLeaves | None:
-    """The hierarchy without outputs that are filled in; None if it is no hierarchy or they cannot be."""
-    forest = problem.forest
-    if forest is None or None not in problem.law.laws:
-        return None if forest is None else FreeLeaves(forest, np.zeros(0, dtype=np.int64))
-    return FreeLeaves.of(forest, np.isfinite(problem.law.variances), _bounded(problem))
-
-
-def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | None = None) -> Sampler:
-    """The conditional law of whole trees that are not filled in (None: all); with its messages where it is public."""
-    if not problem.depends_on_data:
-        return _public_sampler(problem, outputs is None)
-    return _made(problem, truth, leaves, outputs)
+def _sampler(problem: Problem, truth: Truth) -> Sampler:
+    """The conditional law, with its messages where it is public."""
+    return _made(problem, truth) if problem.depends_on_data else _public_sampler(problem)
 
 
 @kept
-def _public_sampler(problem: Problem, whole: bool) -> Sampler:
-    leaves = _free_leaves(problem)
-    assert leaves is not None
-    outputs = None if whole else leaves.kept[~leaves.alone(_bounded(problem))]
-    return _made(problem, None, leaves, outputs)
+def _public_sampler(problem: Problem) -> Sampler:
+    return _made(problem, None)
 
 
-def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints | None) -> Sampler:
+def _made(problem: Problem, truth: Truth) -> Sampler:
+    assert problem.forest is not None
     whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
-    low, high = leaves.whole.noise_bounds(problem.system, whole, problem.unit)
-    if outputs is None:
-        if not leaves.free.size:
-            return Sampler.of(leaves.whole, problem.law, low, high)
-        outputs = leaves.kept
-    return Sampler.of(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
+    low, high = problem.forest.noise_bounds(problem.system, whole, problem.unit)
+    return Sampler.of(problem.forest, problem.law, low, high)
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
@@ -93,16 +74,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
     noise, and every bound holds; exact (docs/theory/circles.md).
     """
-    leaves = _free_leaves(problem)
-    assert leaves is not None
-    if not leaves.free.size:
-        return _sampler(problem, truth, leaves).draw(size, stream)
-    alone = leaves.alone(_bounded(problem))
-    noise = np.empty((size, alone.size), dtype=np.int64)
-    noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
-    if not alone.all():
-        noise[:, ~alone] = _sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
-    return leaves.filled(noise)
+    return _sampler(problem, truth).draw(size, stream)
 
 
 @kept
@@ -110,7 +82,7 @@ def _normal(problem: Problem) -> NormalPasses | None:
     """Normal noise in place of whole Gaussian noise, where no variance of a weighted sum differs; None elsewhere.
 
     It differs by a share of at most 3.1·n·e^{−π²d}, where 1/d bounds the precision of a leaf given all others
-    (docs/theory/circles.md, section 8).
+    (docs/theory/circles.md, section 7).
     """
     law, forest = problem.law, problem.forest
     assert forest is not None
@@ -130,22 +102,12 @@ def spread(problem: Problem) -> Spread | None:
     """Errors from the messages where the law does not depend on the data: of single outputs and of weighted sums."""
     if problem.depends_on_data:
         return None
-    leaves = _free_leaves(problem)
-    assert leaves is not None
-    found = FilledMarginals(leaves, Marginals(_sampler(problem, None, leaves)))
-    sums = TreeSums(leaves.forest, problem.law.at(leaves.kept) if leaves.free.size else problem.law)
-
-    def at_leaves(weights: Floats) -> Floats:
-        result = np.zeros(problem.law.n)
-        result[leaves.kept] = sums.at_leaves(leaves.moved(weights))
-        return result
-
+    assert problem.forest is not None
+    found, sums = Marginals(_sampler(problem, None)), TreeSums(problem.forest, problem.law)
     model = ErrorModel("given", problem.law, lambda: problem.space.rows, problem.law.variances)
     normal = None if problem.law.n <= SMALL else _normal(problem)
     if normal is None:
-        characteristic = Characteristic(
-            found.characteristic, at_leaves, lambda weights, t: sums.tilted(leaves.moved(weights), t)
-        )
+        characteristic = Characteristic(found.characteristic, sums.at_leaves, sums.tilted)
         errors = np.sqrt(found.variances)
         return Spread(errors, found.variance_of_sum, found.quantiles, characteristic=characteristic, model=model)
     errors = np.empty(problem.law.n)
@@ -155,11 +117,11 @@ def spread(problem: Problem) -> Spread | None:
         return normal.variance_of(weights[normal.order])
 
     def of(weights: Floats, frequencies: Floats) -> Floats | None:
-        if many_steps(at_leaves(weights), variance_of, signed=not leaves.whole.exact.any()):
+        if many_steps(sums.at_leaves(weights), variance_of, signed=not sums.forest.exact.any()):
             return np.asarray(np.exp(-(frequencies**2) * variance_of(weights) / 2))
         return found.characteristic(weights, frequencies)
 
-    characteristic = Characteristic(of, at_leaves, lambda weights, t: t * t * variance_of(weights) / 2)
+    characteristic = Characteristic(of, sums.at_leaves, lambda weights, t: t * t * variance_of(weights) / 2)
     model = replace(model, almost_normal=True)
     return Spread(errors, variance_of, found.quantiles, characteristic=characteristic, model=model)
 

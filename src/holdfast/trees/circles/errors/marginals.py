@@ -64,17 +64,12 @@ class Marginals:
 
     def law(self, output: int) -> tuple[int, Floats]:
         """The first place and the probabilities of one output's noise."""
-        number = int(self.kind_of[output])
+        number = int(self._down.number[output])
         for numbers, first, laws in self._down.laws(number):
             for row in np.flatnonzero(numbers == number).tolist():
                 used = np.flatnonzero(laws[row])
                 return int(first[row] + used[0]), laws[row, used[0] : used[-1] + 1].copy()
         return 0, np.ones(1)
-
-    @property
-    def kind_of(self) -> Ints:
-        """A number for every output, the same for outputs that share a law."""
-        return self._down.number
 
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
