@@ -156,6 +156,8 @@ class _Block:
         if self.rows.A.shape[0] + self.rows.G.shape[0] == 0:
             self.least_seen, self.most_seen = self.low.copy(), self.high.copy()  # cells that no figure speaks of
             return
+        if self._one_total():
+            return
         if self.rows.n > MOST_CELLS:
             return
         self.programs = Programs(self.rows, effort)
@@ -176,6 +178,22 @@ class _Block:
                 for sign in (1, -1):
                     if effort.remains(share) and self._open(i, sign):
                         self._branch(i, sign)
+
+    def _one_total(self) -> bool:
+        """Write down the ranges of sums of cells where one total of all cells is all that is known beside bounds."""
+        rows, total = self.rows, int(self.rows.b[0]) if self.rows.A.shape[0] else 0
+        if rows.A.shape[0] != 1 or rows.G.shape[0] or rows.A.nnz < rows.n or (rows.A.data != 1).any():
+            return False
+        endless = rows.high >= LARGEST
+        most = np.where(endless, 0, rows.high)
+        if (self.targets.data != 1).any() or not rows.low.sum() <= total <= (LARGEST if endless.any() else most.sum()):
+            return False
+        outside = rows.low.sum() - self.targets @ rows.low, most.sum() - self.targets @ most
+        open_end = endless.sum() > self.targets @ endless.astype(np.int64)
+        self.low = np.maximum(self.low, np.where(open_end, -LARGEST, total - outside[1]))
+        self.high = np.minimum(self.high, total - outside[0])
+        self.least_seen, self.most_seen = self.low.copy(), self.high.copy()
+        return True
 
     def _open(self, i: int, sign: int) -> bool:
         """Whether an end (sign 1: the least value) of a range that may be wide is not known to be attained."""

@@ -28,6 +28,7 @@ from holdfast.given.exact import (
     solved,
     total,
     two_rows,
+    under_totals,
 )
 from holdfast.given.exact.normal import areas, gaussian, gaussian_tree, lattice
 from holdfast.given.problem import Problem, Truth
@@ -61,6 +62,7 @@ WAYS: tuple[ModuleType, ...] = (
     solved,
     gaussian,
     hierarchy,
+    under_totals,
     union,
     two_rows,
     enumeration,

@@ -27,6 +27,7 @@ from holdfast.release.job.sizes import public_answer
 from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.pieces import Pieces, Share
+from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.sections import MOST_ASKED
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.laid import table_bytes
@@ -169,11 +170,24 @@ def plan(job: Job, step: Callable[[str], None] = lambda _: None) -> Plan:
     ledger = Ledger(job.spec.ledger_file, job.spec.witness)
     past = ledger.past(job.dataset, job.unit)
     step("computing what exact figures give away")
-    told = tuple(so_far(job, past.figures))
+    told = (*so_far(job, past.figures), *(words for table in job.tables for words in _each_category(table)))
     step("simulating the errors and timing one table")
     times = tuple(_seconds(table) for table in job.tables)
     _ = [table.levels for table in job.tables]  # measured now
     return Plan(job, times, told, accepted(job), tuple(foreseen(job, ledger, past)))
+
+
+def _each_category(table: Table) -> list[str]:
+    """Say of a level or node that is exact in every category how its totals alone would be."""
+    asked = table.layout.asked
+    rules = [rule for rule in asked.hold if rule.rule == "exact" and asked.categories]
+    named = [item for rule in rules for item in rule.exact if not isinstance(item, Exactly | dict)]
+    all_of_them = " and ".join(asked.categories)
+    found = (item if isinstance(item, str) else "[" + ", ".join(map(str, item)) + "]" for item in named)
+    return [
+        f"exact: [{name}] is one figure for each {all_of_them}; [{{of: {name}, by: []}}] makes its totals over them exact."
+        for name in found
+    ]
 
 
 def _seconds(table: Table) -> float | None:

@@ -292,6 +292,9 @@ class NullSpace(Owner):
             if block.dtype.kind not in "iu":
                 raise Refused("columns must hold whole numbers to ask whether their projections are whole")
             whole = block.astype(np.int64)
+            whole = whole[:, (products(self.rows, whole) != 0).any(axis=0)]  # the others are in N: their own projection
+            if not whole.shape[1]:
+                continue
             near = np.rint(self.project(whole)).astype(np.int64)
             if products(self.rows, near).any():
                 return False

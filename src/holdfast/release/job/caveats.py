@@ -47,9 +47,9 @@ def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
 
 
 def _not_measured(table: Table) -> list[str]:
-    """Name the levels or margins to which `shares` gives nothing of the budget."""
+    """Name the levels or margins to which shares give nothing of the budget."""
     shares = table.problem.shares
     which = [repr(level) for level in table.layout.levels if shares is not None and not shares.get(level)]
     what = "level" if table.layout.tree is not None else "margin"
-    told = f"no noisy answer is taken at the {what} {', '.join(which)}, to which shares give nothing"
+    told = f"no noisy answer is taken at the {what} {', '.join(which)}"
     return [words_about(table.name, f"{told}; its figures follow from the others")] if which else []

@@ -25,7 +25,7 @@ from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
-TABLES, NUMBERS = 2_000, 4_000_000
+TABLES, NUMBERS = 2_000, 1_000_000
 #: Ways that solve a program for every table, or several in every area, and how many tables are simulated at most.
 SOLVED, SOLVED_TABLES = "program", 100
 IN_AREAS, AREA_TABLES = {"areas", "linked"}, 20

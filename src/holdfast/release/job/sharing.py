@@ -20,6 +20,7 @@ from scipy import optimize as _optimize
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
+from holdfast.domains.intervals import output_parents
 from holdfast.queries import Neighbours
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.job.methods import Problem, calibrated, made
@@ -44,7 +45,7 @@ def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] |
     if laid.parts:
         return _among_linked(laid, problem, law)
     if asked.shares is None:
-        return None
+        return _below_exact_totals(laid, problem)
     if len(laid.levels) == 1:
         raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
     if isinstance(asked.shares, str):
@@ -57,6 +58,25 @@ def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] |
         if untold is not None:
             raise at.refuse(f"nothing that is measured tells {untold}: give it, or what determines it, a share")
     return shares
+
+
+def _below_exact_totals(laid: Layout, problem: Problem) -> dict[str, Fraction] | None:
+    """Nothing is measured above exact totals over categories, unless shares are given; None: all outputs alike.
+
+    What is above them is the sum of what is below, and then a hierarchy is left (trees/shape/under_totals.py).
+    """
+    if laid.tree is None or laid.by == 1 or problem.equal is None:
+        return None
+    rows = problem.equal.system(laid.query.n).invariants.A
+    sizes = np.diff(rows.indptr)
+    parents = np.append(output_parents(laid.tree.parents, laid.by), -1)
+    above, over = parents[rows.indices[np.repeat(sizes > 1, sizes)]], np.zeros(len(laid.levels), dtype=bool)
+    while (above := np.unique(above[above >= 0])).size:
+        over[laid.level_of[above]] = True
+        above = parents[above]
+    if not over.any():
+        return None
+    return {level: Fraction(int(not unmeasured)) for level, unmeasured in zip(laid.levels, over, strict=True)}
 
 
 def residual_shares(laid: Layout, neighbours: Neighbours) -> dict[Any, Fraction] | None:

@@ -16,7 +16,7 @@ from holdfast.release.facts.table import Figure
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.storage.tables import Texts
-from holdfast.release.table.rules import added, exact_rows, sums_of_rows, titled
+from holdfast.release.table.rules import added, exact_rows, not_implied, sums_of_rows, titled
 from holdfast.release.table.shape import Axes, Item, Layout
 
 #: Tables without places that have more rows than this are described by their names alone, not row by row.
@@ -43,7 +43,10 @@ def exactly(layout: Layout, items: list[tuple[Item | Exactly, At]]) -> tuple[Con
     kept = constraint.parts[0].rows
     assert kept is not None
     single = layout.tree is not None and every.nnz == every.shape[0]
-    outputs = [[row] for row in np.unique(every.indices).tolist()] if single else [r for f in figures for r in f.rows]
+    listed = [rows for figure in figures for rows in figure.rows]
+    outputs = [[row] for row in np.unique(every.indices).tolist()] if single else listed
+    if len(outputs) == every.shape[0]:
+        outputs = [outputs[row] for row in not_implied(layout.query, every).tolist()]
     texts = [_in_common(layout, each) for each in outputs]
     return (titled(constraint, texts) if len(texts) == kept.count else constraint), figures
 

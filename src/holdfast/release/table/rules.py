@@ -27,6 +27,7 @@ from holdfast.constraints import (
     ordered,
 )
 from holdfast.constraints.system.rows import Names
+from holdfast.domains.intervals import output_parents
 from holdfast.queries import Query
 from holdfast.release.facts.table import Bound, Holds, Sum
 
@@ -64,6 +65,23 @@ def empty(rows: Sequence[int] | Ints) -> Constraint | None:
     return fixed(rows, np.zeros(len(rows), dtype=np.int64)) if len(rows) else None
 
 
+def not_implied(query: Query, sums: Any) -> Ints:
+    """The exact figures of a hierarchy that no others below them add up to, each a row of outputs."""
+    every = np.arange(sums.shape[0])
+    if query.tree is None or np.unique(sums.indices).size < sums.nnz:
+        return every
+    parents = np.append(output_parents(query.tree.parents, query.n // query.tree.n), -1)  # the last: of no output
+    owner = np.full(query.n + 1, -1, dtype=np.int64)
+    owner[sums.indices] = np.repeat(every, np.diff(sums.indptr))
+    above, inside = owner[parents[:-1]], owner[:-1] >= 0
+    least, most = np.full(every.size, query.n), np.full(every.size, -1)
+    np.minimum.at(least, owner[:-1][inside], above[inside])
+    np.maximum.at(most, owner[:-1][inside], above[inside])
+    hangs = np.append(least == most, False)[owner[:-1]]  # all outputs of its figure are below those of one figure
+    children, known = (np.bincount(above[each & (above >= 0)], minlength=every.size) for each in (inside | ~inside, hangs))
+    return np.flatnonzero((children == 0) | (known < children))
+
+
 def exact_rows(query: Query, margins: Sequence[tuple[str, ...] | None], sums: Any) -> Constraint:
     """Exact figures, each a sum of outputs: nodes with all their categories, margins of cells, or any other."""
     tree, cube = query.tree, query.cube
@@ -74,7 +92,7 @@ def exact_rows(query: Query, margins: Sequence[tuple[str, ...] | None], sums: An
             return invariant(exact_nodes(tree, nodes, by))
     if query.identity and cube is not None:
         return invariant(exact_margins(cube.shape, [cube.axes(axes) for axes in margins if axes is not None]))
-    return invariant(sums)
+    return invariant(sums[not_implied(query, sums)])
 
 
 def added(rows: Ints, entry: Ints, n: int) -> Any:
