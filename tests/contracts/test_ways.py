@@ -26,6 +26,10 @@ CUBE = np.array([5, 4, 6, 3, 4, 6, 2, 7])
 AREAS = hf.counts(FLAT, by=(2, 2), keep=[(), (0,), (0, 1)])
 TOWNS = AREAS.answer(np.array([5, 0, 9, 3, 1, 2, 0, 4, 6, 6, 1, 0]))
 ROW = np.ones((1, 4), dtype=int)
+#: A tree with two categories in each node: exact totals over them below the root, which is not measured.
+DIVIDED = hf.counts(FLAT, by=2)
+TOTALS = hf.consistent(DIVIDED) & hf.invariant(np.repeat(np.eye(4, dtype=int), 2, axis=1)[1:])
+BELOW = {"shares": {0: 0, 1: 1}}
 CROSSED = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
 PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
 FOUR = hf.invariant(hf.exact_margins((2,) * 4, [(i, j) for j in range(4) for i in range(j)]))
@@ -81,6 +85,11 @@ GIVEN = {
         for law in (laplace, gaussian)
         for held in (hf.consistent(TREE), hf.consistent(TREE) & hf.nonnegative())
     ],
+    "under_totals": [
+        Example(law(DIVIDED, **BELOW), held, DIVIDED.answer([5, 0, 9, 3, 1, 2]))
+        for law in (laplace, gaussian)
+        for held in (TOTALS, TOTALS & hf.nonnegative())
+    ],
     "union": [Example(laplace(hf.histogram(4)), hf.between(0, 6) | hf.between(8, 9), np.array([5, 0, 6, 3]))],
     "two_rows": [
         Example(law(hf.histogram(4)), hf.invariant(ROW) & hf.nonnegative(), CELLS) for law in (laplace, gaussian)
@@ -100,6 +109,10 @@ GIVEN = {
 ONTO = {
     "hierarchy": [
         Example(law(hf.counts(TREE)), hf.consistent(TREE) & hf.nonnegative(), COUNTS) for law in (laplace, gaussian)
+    ],
+    "under_totals": [
+        Example(law(DIVIDED, **BELOW), TOTALS & hf.nonnegative(), DIVIDED.answer([5, 0, 9, 3, 1, 2]))
+        for law in (laplace, gaussian)
     ],
     "boxes": [Example(laplace(hf.histogram(4)), hf.between(0, 9), CELLS)],
     "areas": [Example(law(AREAS, integer=False), hf.consistent(AREAS), TOWNS) for law in (laplace, gaussian)],

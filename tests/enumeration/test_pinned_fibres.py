@@ -271,3 +271,19 @@ def test_bounds_too_large_for_64_bits_are_never_added_up():
     found = hf.pinned(hf.histogram(30), hf.invariant(np.eye(30, dtype=int)[:1]) & chain, [9], seconds=2)
     assert all(high >= min(9 * 7**k, 2**62) for k, high in enumerate(found.high.tolist()))
     assert found.high[:5].tolist() == [9 * 7**k for k in range(5)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_total_of_bounded_cells(seed):
+    rng = np.random.default_rng(seed)
+    low, high = np.sort(rng.integers(0, 4, (2, 4)), axis=0)
+    truth = rng.integers(low, high + 1)
+    query = hf.workload(np.array([[1, 0, 0, 0], [0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1]]))
+    listed = tables(np.ones((1, 4), dtype=int), [truth.sum()], 4)
+    listed = listed[(listed >= low).all(axis=1) & (listed <= high).all(axis=1)]
+    held = hf.invariant(np.ones((1, 4), dtype=int)) & hf.between(low, high)
+    found = hf.pinned(hf.histogram(4), held, truth=truth, of=query)
+    check(found, listed @ query.columns.T.toarray())
+    endless = hf.pinned(hf.histogram(4), hf.invariant(np.ones((1, 4), dtype=int)), truth=truth, of=query)
+    every = tables(np.ones((1, 4), dtype=int), [truth.sum()], int(truth.sum()))
+    check(endless, every @ query.columns.T.toarray())

@@ -313,9 +313,7 @@ def test_refusals_call_figures_by_their_names(tmp_path):
 def test_a_level_without_a_share_is_told(tmp_path):
     for shares in ("{borough: 0.5, zone: 0.5}", "{city: 0, borough: 0.5, zone: 0.5}"):
         told = job(tmp_path, tree(table=f"shares: {shares}")).caveats
-        assert any(
-            "no noisy answer is taken at the level 'city'" in each for each in told
-        )
+        assert any("no noisy answer is taken at the level 'city'" in each for each in told)
     for table in ("shares: {city: 0.2, borough: 0.3, zone: 0.5}", ""):
         assert not any("shares" in each for each in job(tmp_path, tree(table=table)).caveats)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -100,17 +101,10 @@ def _blocks(rows: CellRows, targets: sparse.csr_array) -> list[_Block]:
 def _distinct(T: sparse.csr_array) -> tuple[sparse.csr_array, Ints]:
     """Return each row once, and which of them every row is."""
     T.sort_indices()
-    keys: dict[tuple[bytes, bytes], int] = {}
-    first: list[int] = []
-    which = np.empty(T.shape[0], dtype=np.int64)
-    for i in range(T.shape[0]):
-        at = slice(T.indptr[i], T.indptr[i + 1])
-        key = (T.indices[at].tobytes(), T.data[at].tobytes())
-        if key not in keys:
-            keys[key] = len(first)
-            first.append(i)
-        which[i] = keys[key]
-    return sparse.csr_array(T[first]), which
+    keys = [(T.indices[start:end].tobytes(), T.data[start:end].tobytes()) for start, end in pairwise(T.indptr)]
+    places = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    which = np.array([places[key] for key in keys], dtype=np.int64)
+    return sparse.csr_array(T[np.unique(which, return_index=True)[1]]), which
 
 
 @dataclass(eq=False)

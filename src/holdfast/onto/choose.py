@@ -21,7 +21,18 @@ from holdfast.onto.grid.grid import refuse_too_large
 from holdfast.onto.independent_shares import Plan, Share, Way
 from holdfast.onto.problem import Problem
 from holdfast.onto.union import UnionPlan
-from holdfast.onto.ways import areas, boxes, hierarchy, linked, network, one_sum, orders, program, projection, under_totals
+from holdfast.onto.ways import (
+    areas,
+    boxes,
+    hierarchy,
+    linked,
+    network,
+    one_sum,
+    orders,
+    program,
+    projection,
+    under_totals,
+)
 
 #: Ways that take the whole table at once, whether or not it falls apart.
 WHOLE: tuple[Any, ...] = (hierarchy, under_totals, boxes, areas, linked, projection)

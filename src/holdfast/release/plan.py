@@ -182,12 +182,9 @@ def _each_category(table: Table) -> list[str]:
     asked = table.layout.asked
     rules = [rule for rule in asked.hold if rule.rule == "exact" and asked.categories]
     named = [item for rule in rules for item in rule.exact if not isinstance(item, Exactly | dict)]
-    all_of_them = " and ".join(asked.categories)
-    found = (item if isinstance(item, str) else "[" + ", ".join(map(str, item)) + "]" for item in named)
-    return [
-        f"exact: [{name}] is one figure for each {all_of_them}; [{{of: {name}, by: []}}] makes its totals over them exact."
-        for name in found
-    ]
+    texts = (item if isinstance(item, str) else "[" + ", ".join(map(str, item)) + "]" for item in named)
+    said = f"is exact for each {' and '.join(asked.categories)}; totals alone are"
+    return [f"{text} {said} {{of: {text}, by: []}}." for text in texts]
 
 
 def _seconds(table: Table) -> float | None:

@@ -1,6 +1,6 @@
-"""Noise on a hierarchy whose figures side by side have exact totals: on the trees below them (trees/shape/under_totals).
+"""Noise on a hierarchy whose figures side by side have exact totals: that of the trees below them.
 
-What is above the totals is not measured, so the law of the rest is that of these trees, and each figure above is a sum.
+What is above the totals is not measured: the law of the rest is that of these trees, and each figure above is a sum.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _trees(problem: Problem) -> Trees | None:
     totals, laws = under.groups.shape[0], law.at(under.kept)
     which = np.append(laws.complete, np.full(totals, len(laws.laws), dtype=np.int32))
     beside = Independent((*laws.laws, None), which, under.kept.size + totals)
-    below = Problem(beside, under.system(problem.system), problem.unit, problem.tau)
+    below = Problem(beside, under.system(problem.system), problem.unit)
     way = next((way for way in (hierarchy, gaussian_tree) if way.accepts(below)), None)
     return None if way is None else Trees(under, below, way)
 

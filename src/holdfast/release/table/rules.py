@@ -70,15 +70,16 @@ def not_implied(query: Query, sums: Any) -> Ints:
     every = np.arange(sums.shape[0])
     if query.tree is None or np.unique(sums.indices).size < sums.nnz:
         return every
-    parents = np.append(output_parents(query.tree.parents, query.n // query.tree.n), -1)  # the last: of no output
-    owner = np.full(query.n + 1, -1, dtype=np.int64)
+    parents = output_parents(query.tree.parents, query.n // query.tree.n)
+    owner = np.full(query.n + 1, -1, dtype=np.int64)  # the last place: no output
     owner[sums.indices] = np.repeat(every, np.diff(sums.indptr))
-    above, inside = owner[parents[:-1]], owner[:-1] >= 0
+    above, inside = owner[parents], owner[:-1] >= 0
     least, most = np.full(every.size, query.n), np.full(every.size, -1)
     np.minimum.at(least, owner[:-1][inside], above[inside])
     np.maximum.at(most, owner[:-1][inside], above[inside])
-    hangs = np.append(least == most, False)[owner[:-1]]  # all outputs of its figure are below those of one figure
-    children, known = (np.bincount(above[each & (above >= 0)], minlength=every.size) for each in (inside | ~inside, hangs))
+    hangs = inside & (least == most)[owner[:-1]]  # all outputs of its figure are below those of one figure
+    children = np.bincount(above[above >= 0], minlength=every.size)
+    known = np.bincount(above[hangs & (above >= 0)], minlength=every.size)
     return np.flatnonzero((children == 0) | (known < children))
 
 
