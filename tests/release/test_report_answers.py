@@ -177,6 +177,60 @@ def test_rows_are_picked_by_name_by_paste_and_on_a_walk(opened, folders):
     assert page("document.querySelector('#answer .warning').textContent") == "Not a value of zone: N9"
 
 
+REACHED = "[...document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex]')]"
+HERE = f"""(() => {{
+  const here = document.activeElement, box = here.getBoundingClientRect();
+  const inside = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+  const said = getComputedStyle(here).outlineStyle !== 'none' && inside ? 'seen' : here.outerHTML.slice(0, 200);
+  return [{REACHED}.indexOf(here), said];
+}})()"""
+KEYS = {"Tab": 9, "Enter": 13, " ": 32}
+
+
+def pressed(page, key):
+    text = {"text": {"Enter": "\r"}.get(key, key)} if key != "Tab" else {}
+    page.send("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=KEYS[key], **text)
+    page.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=KEYS[key])
+
+
+@pytest.mark.parametrize("kind", ["hierarchy by onto", "cube", "areas"])
+def test_keys_alone_reach_everything_in_order_and_show_where_they_are(opened, folders, kind):
+    page, order = opened.page(folders(kind) / "report.html"), []
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    for _ in range(200):
+        pressed(page, "Tab")
+        number, said = page(HERE)
+        if number < 0:
+            break
+        assert said == "seen"
+        order.append(number)
+    shown = page(f"{REACHED}.map((each) => each.checkVisibility() && each.tabIndex >= 0 && !each.disabled)")
+    assert order == [i for i, each in enumerate(shown) if each]  # each once, as they stand on the page
+
+
+def test_a_question_is_asked_and_answered_by_keys_alone(opened, folders):
+    page = opened.page(folders("hierarchy by onto") / "report.html")
+    said = "document.querySelector('#answer .said')?.textContent"
+
+    def reach(wanted):
+        for _ in range(100):
+            pressed(page, "Tab")
+            if page(f"document.activeElement.matches({json.dumps(wanted)})"):
+                return
+        raise AssertionError(f"{wanted} is not reached")
+
+    reach("#pick-a summary")
+    pressed(page, "Enter")
+    reach("#pick-a .picks input")
+    pressed(page, " ")
+    first = page(said)
+    assert ": " in first
+    reach("#walk .pick")
+    pressed(page, "Enter")
+    assert page(said) != first
+    assert page("document.getElementById('answer').getAttribute('aria-live')") == "polite"
+
+
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory):
     """The script of axe-core, as npm has it."""

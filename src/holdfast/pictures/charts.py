@@ -101,18 +101,19 @@ def parts(rows: Sequence[tuple[str, float]]) -> Picture:
     """Draw shares of a whole as parts of one bar, named below it."""
     total = sum(share for _, share in rows) or 1.0
     drawn, at = [], 0.0
+    fades = [max(0.35, 1 - 0.22 * (i // len(COLOURS))) for i in range(len(rows))]
     for i, (_, share) in enumerate(rows):
         width = WIDTH * share / total
-        fade = max(0.35, 1 - 0.22 * (i // len(COLOURS)))
-        drawn.append(rectangle(at, 2, max(width - 2, 0.5), 26, i % len(COLOURS), opacity=fade))
+        drawn.append(rectangle(at, 2, max(width - 2, 0.5), 26, i % len(COLOURS), opacity=fades[i]))
         at += width
     x, y = 0.0, 46.0
     for i, (name, share) in enumerate(rows):
-        words = shortened(f"{name} {100 * share / total:.3g} %", WIDTH / 2)
+        percent = f" {100 * share / total:.3g} %"
+        words = shortened(name, WIDTH / 2 - len(percent) * CHARACTER) + percent
         room = len(words) * CHARACTER + 34
         if x and x + room > WIDTH:
             x, y = 0.0, y + 22
-        drawn.append(rectangle(x, y - 6, 12, 12, i % len(COLOURS)))
+        drawn.append(rectangle(x, y - 6, 12, 12, i % len(COLOURS), opacity=fades[i]))
         drawn.append(text(x + 18, y, words))
         x += room
     told = "; ".join(f"{name} {100 * share / total:.3g} percent" for name, share in rows)

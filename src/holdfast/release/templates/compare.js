@@ -27,9 +27,9 @@ const comparing = (() => {
   });
   /* Directions of (a, b) that the law of the errors leaves; as `ratio_by_law` in Python. */
   const byLaw = (above, below, tail) => {
-    const { noise } = above.table, sizes = [above.error, below.error], bare = [noise.bare(above.weights), noise.bare(below.weights)];
+    const sizes = [above.error, below.error], of = above.table.noise.both(above.weights, below.weights);
     const values = [above.centre / sizes[0], below.centre / sizes[1]], near = ROUNDING * (Math.abs(values[0]) + Math.abs(values[1]));
-    const turned = (x, y) => noise.of(bare[0].map((each, i) => x * each / sizes[0] + y * bare[1][i] / sizes[1]));
+    const turned = (x, y) => of(x / sizes[0], y / sizes[1]);
     const apart = (angle) => Math.abs(values[0] * Math.cos(angle) - values[1] * Math.sin(angle));
     const reach = (sum, some) => reaches.wide(sum, some) ?? tables.refuse(RARE_HERE);
     if (Math.abs(values[1]) <= reach(turned(0, 1), tail) + near) return [-Infinity, Infinity];

@@ -106,6 +106,18 @@ const reaches = (() => {
     return high * step;
   };
 
+  /* Where a falling function crosses a limit between `low` and `far`: by secants, of which one end counts half when it stays. */
+  const crossing = (beyond, limit, low, far) => {
+    let [high, over, under, last] = [far, beyond(low) - limit, beyond(far) - limit, 0];
+    if (over <= 0 && low) return crossing(beyond, limit, 0, far);
+    for (let n = 0; n < 60 && high - low > 2e-14 * far; n += 1) {
+      const place = n % 8 < 6 && over > under ? low + (high - low) * over / (over - under) : (low + high) / 2, here = beyond(place) - limit;
+      if (Math.min(place - low, high - place) <= 0) return place;
+      if (here > 0) { [low, over] = [place, here]; if (last > 0) under /= 2; } else { [high, under] = [place, here]; if (last < 0) over /= 2; }
+      last = here;
+    }
+    return (low + high) / 2;
+  };
   /* A limit for all errors, with a normal part added; null: too much work. */
   const blurred = (sum, around, tail) => {
     const blur = sum.error / BLUR, base = 2 * Math.PI / around;
@@ -115,15 +127,16 @@ const reaches = (() => {
       const x = base * (k + 1);
       return [x, sum.phi(x) * Math.exp(-((x * blur) ** 2) / 2) / x];
     });
-    const beyond = (q) => 1 - (2 * q + 4 * terms.reduce((found, [x, each]) => found + each * Math.sin(x * q), 0)) / around;
-    return Math.min(...MARGINS.map((margin) => {
-      const allowed = (2 - SHARE) * tail * above(-margin);
-      let [low, high] = [0, around / 2];
-      for (let n = 0; n < 60 && high - low > 1e-14 * around; n += 1) {
-        const middle = (low + high) / 2;
-        if (beyond(middle) > allowed) low = middle; else high = middle;
-      }
-      return margin * blur + (low + high) / 2;
+    const beyond = (q) => {
+      let found = 0;
+      for (const [x, each] of terms) found += each * Math.sin(x * q);
+      return 1 - (2 * q + 4 * found) / around;
+    };
+    let far = around / 2; /* each limit is a little higher than the one before, and crossed a little earlier */
+    return Math.min(...MARGINS.map((margin, n) => {
+      const found = crossing(beyond, (2 - SHARE) * tail * above(-margin), n ? 0.95 * far : 0, far);
+      far = Math.min(far, found * (1 + 1e-9));
+      return margin * blur + found;
     }));
   };
 

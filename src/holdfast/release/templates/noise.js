@@ -25,7 +25,7 @@ const noiseOf = (() => {
     const { start, at, sign } = law.rows, rows = start.length - 1, spread = law.spread;
     const across = (x) => {
       const found = new Float64Array(rows);
-      for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) found[r] += sign[j] * x[at[j]];
+      for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) found[r] += sign[j] * x[at[j]] * spread[at[j]];
       return found;
     };
     const back = (y) => {
@@ -33,15 +33,17 @@ const noiseOf = (() => {
       for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) found[at[j]] += sign[j] * y[r];
       return found;
     };
-    const spreads = (x) => x.map((each, i) => each * spread[i]);
-    const diagonal = new Float64Array(rows);
-    for (let r = 0; r < rows; r += 1) for (let j = start[r]; j < start[r + 1]; j += 1) diagonal[r] += sign[j] ** 2 * spread[at[j]];
+    const diagonal = law.diagonal ??= Float64Array.from({ length: rows }, (_, r) => {
+      let all = 0;
+      for (let j = start[r]; j < start[r + 1]; j += 1) all += sign[j] ** 2 * spread[at[j]];
+      return all;
+    });
     const found = new Float64Array(rows);
-    let rest = across(spreads(weights)), size = 0;
+    let rest = across(weights), size = 0;
     let scaled = rest.map((each, r) => each / diagonal[r]), way = scaled.slice(), length = dot(rest, scaled);
     const enough = 1e-30 * length;
     for (let n = 0; n < 4000 && length > enough; n += 1) {
-      const image = across(spreads(back(way)));
+      const image = across(back(way));
       size = length / dot(way, image);
       for (let r = 0; r < rows; r += 1) { found[r] += size * way[r]; rest[r] -= size * image[r]; }
       scaled = rest.map((each, r) => each / diagonal[r]);
@@ -49,22 +51,49 @@ const noiseOf = (() => {
       way = way.map((each, r) => scaled[r] + next / length * each);
       length = next;
     }
-    const taken = back(found);
-    return weights.map((each, i) => each - taken[i]);
+    const left = back(found);
+    for (let i = 0; i < left.length; i += 1) left[i] = weights[i] - left[i];
+    return left;
   };
 
   /* Independent noise: alike weights of one law together, to 12 digits. */
-  const independent = (law, u) => {
-    const unit = law.unit;
-    const most = u.reduce((found, each) => Math.max(found, Math.abs(each)), 0), groups = new Map();
+  const largest = (u) => {
+    let found = 0;
+    for (let i = 0; i < u.length; i += 1) found = Math.max(found, Math.abs(u[i]));
+    return found;
+  };
+  const different = (u) => {
+    const found = new Set();
+    for (const each of u) if (each) found.add(each);
+    return [...found];
+  };
+  const alike = (law, u) => {
+    const most = largest(u), groups = new Map();
     for (let i = 0; i < u.length; i += 1) {
       const share = Math.round(Math.abs(u[i]) / most * 1e12);
       if (!share) continue;
       const key = share * law.parameter.length + law.which[i];
       const group = groups.get(key);
-      if (group) group[2] += 1; else groups.set(key, [law.which[i], share / 1e12 * most * unit, 1]);
+      if (group) group[2] += 1; else groups.set(key, [law.which[i], share / 1e12 * most * law.unit, 1]);
     }
-    const parts = [...groups.values()];
+    return independent(law, [...groups.values()]);
+  };
+  /* Two sums at once: noise that counts alike in both together, and any sum x·first + y·second of them. */
+  const both = (law, first, second) => {
+    const [a, b] = [first, second].map((u) => { const most = largest(u) || 1; return u.map((each) => Math.round(each / most * 1e12) / 1e12 * most); });
+    const groups = new Map();
+    for (let i = 0; i < a.length; i += 1) {
+      if (!a[i] && !b[i]) continue;
+      const key = `${law.which[i]}/${a[i]}/${b[i]}`, group = groups.get(key);
+      if (group) group[3] += 1; else groups.set(key, [law.which[i], a[i] * law.unit, b[i] * law.unit, 1]);
+    }
+    const all = [...groups.values()];
+    return (x, y) => {
+      const parts = all.map(([k, one, other, times]) => [k, Math.abs(x * one + y * other), times]), most = parts.reduce((found, each) => Math.max(found, each[1]), 0);
+      return independent(law, parts.filter((each) => each[1] > 1e-12 * most));
+    };
+  };
+  const independent = (law, parts) => {
     const error = Math.sqrt(parts.reduce((found, [k, size, times]) => found + times * size * size * law.variance[k], 0));
     const phi = (x) => {
       let found = 1;
@@ -140,6 +169,15 @@ const noiseOf = (() => {
     }
     const logs = law.parameter.map((each) => (each === null ? null : law.gaussian ? (t) => -t * t / (2 * each) : (t) => -Math.abs(t) / each));
     const weight = (v, t) => (exact[v] ? Number(t === 0) : measured(v) ? Math.exp(logs[law.which[v]](t)) : 1);
+    /* Nodes of one number have the same law, and so have all below them. */
+    const inner = order.filter((v) => children[v].length).reverse(), numbers = new Map(), alike = new Int32Array(count);
+    const number = (v, below) => {
+      const key = `${exact[v] ? "x" : measured(v) ? law.which[v] : "n"}/${below}`;
+      if (!numbers.has(key)) numbers.set(key, numbers.size);
+      alike[v] = numbers.get(key);
+    };
+    for (const v of order) if (!children[v].length) number(v, "");
+    for (const v of inner) number(v, Int32Array.from(children[v], (c) => alike[c]).sort().join());
     const plain = new Map();
     /* What a child multiplies the sum with at angle k of its parent's circle; `slope`: of its total, `x`: the frequency. */
     const spectrum = (v, size, below, x, slope) => {
@@ -169,22 +207,22 @@ const noiseOf = (() => {
       fft(re, im);
       return [re.map((each) => each / re.length), im.map((each) => -each / re.length)]; /* back along the circle */
     };
-    const kinds = (v, slopes) => {
+    const kinds = (v, slopes, bends) => {
       const found = new Map();
       for (const c of children[v]) {
-        const key = children[c].length ? `n${c}` : `${exact[c] ? "x" : law.which[c]}/${slopes ? slopes[c] : 0}`;
+        const key = `${bends?.[c] ? `n${bends[c]}` : alike[c]}/${slopes ? slopes[c] : 0}`;
         const known = found.get(key);
         if (known) known[1] += 1; else found.set(key, [c, 1]);
       }
-      return [...found.values()];
+      return found;
     };
     const flat = (v) => {
-      if (!plain.has(v)) plain.set(v, sums(v, kinds(v, null).map(([c, times]) => [flatSpectrum(c, length[v]), times])));
-      return plain.get(v);
+      if (!plain.has(alike[v])) plain.set(alike[v], sums(v, Array.from(kinds(v, null).values(), ([c, times]) => [flatSpectrum(c, length[v]), times])));
+      return plain.get(alike[v]);
     };
     const spectra = new Map();
     const flatSpectrum = (v, size) => {
-      const key = children[v].length ? `n${v}` : `${exact[v] ? "x" : law.which[v]}/${size}`;
+      const key = `${alike[v]}/${size}`;
       if (!spectra.has(key)) {
         const made = spectrum(v, size, children[v].length ? flat(v) : null, 0, 0);
         const top = made[0];
@@ -193,49 +231,55 @@ const noiseOf = (() => {
       }
       return spectra.get(key);
     };
-    for (const v of order.slice().reverse()) if (children[v].length) flat(v); /* no deep recursion */
+    for (const v of inner) flat(v); /* no deep recursion */
 
     const leavesOf = (weights) => {
       const found = new Float64Array(count);
-      for (const v of order) {
-        found[v] = (v < weights.length ? weights[v] : 0) + (parent[v] < 0 ? 0 : found[parent[v]]);
-        if (exact[v]) found[v] = 0;
-      }
-      return found.map((each, v) => (children[v].length ? 0 : each));
+      for (const v of order) if (!exact[v]) found[v] = (v < weights.length ? weights[v] : 0) + (parent[v] < 0 ? 0 : found[parent[v]]);
+      for (const v of inner) found[v] = 0;
+      return found;
     };
 
     /* E e^{ixs} of s = Σ weights·noise. What all below a node have in common goes to its own total. */
     const prepared = (weights) => {
-      const slope = new Float64Array(count), common = new Float64Array(count), bends = new Uint8Array(count);
-      for (const v of order.slice().reverse()) {
-        slope[v] = v < weights.length ? weights[v] : 0;
-        if (!children[v].length) continue;
+      const slope = new Float64Array(count), common = new Float64Array(count), bends = new Int32Array(count);
+      slope.set(weights);
+      for (const v of inner) {
         common[v] = slope[children[v][0]];
-        if (children[v].some((c) => bends[c] || slope[c] !== common[v])) {
+        let bent = false;
+        for (const c of children[v]) bent ||= bends[c] || slope[c] !== common[v];
+        if (bent) {
           bends[v] = 1;
-          common[v] = children[v].map((c) => slope[c]).sort((a, b) => a - b)[children[v].length >> 1];
+          common[v] = Float64Array.from(children[v], (c) => slope[c]).sort()[children[v].length >> 1];
         }
         slope[v] += common[v];
       }
-      const rest = new Float64Array(count);
+      const rest = new Float64Array(count), firsts = new Map(), parts = new Map(), bent = [null];
       for (const v of order) if (parent[v] >= 0) rest[v] = slope[v] - common[parent[v]];
-      const bent = order.filter((v) => bends[v]).reverse();
-      const still = ([c]) => !bends[c] && !rest[c], parts = new Map(bent.map((v) => [v, kinds(v, rest)]));
+      for (const v of inner) { /* one of those with the same law and the same slopes below stands for all */
+        if (!bends[v]) continue;
+        const some = kinds(v, rest, bends), key = `${alike[v]}|${parent[v] < 0}|${Array.from(some, ([each, [, times]]) => `${each}*${times}`).sort().join()}`;
+        if (!firsts.has(key)) { firsts.set(key, bent.length); bent.push(v); parts.set(v, [...some.values()]); }
+        bends[v] = firsts.get(key);
+      }
+      const first = (v) => (bends[v] ? bent[bends[v]] : v), above = bent.map(() => []);
+      for (const v of inner) if (bends[v] && parent[v] >= 0) above[bends[v]].push(first(parent[v]));
+      const still = ([c]) => !bends[c] && !rest[c];
       /* Nodes of many children, up to the top: what these make is faint but at few angles, and no circle is needed. */
       const narrow = new Map(), wide = new Map(), nears = new Map();
-      for (const v of bent) {
-        const inner = parts.get(v).filter(([c]) => bends[c] && nears.get(c) && !rest[c]).map(([c]) => [c, nears.get(c)]);
+      for (const v of parts.keys()) {
+        const inner = parts.get(v).filter(([c]) => bends[c] && nears.get(first(c)) && !rest[c]).map(([c]) => [c, nears.get(first(c))]);
         nears.set(v, (exact[v] ? parent[v] < 0 : measured(v)) ? nearest(v, parts.get(v).filter(still), inner) : null);
       }
-      for (const v of bent.slice().reverse()) {
+      for (const v of bent.slice(1).reverse()) {
         const all = parts.get(v), moving = all.filter((each) => !still(each)), near = nears.get(v);
-        if (near && (parent[v] < 0 || narrow.has(parent[v]))) narrow.set(v, { near, moving, scale: 0 });
+        if (near && above[bends[v]].every((one) => narrow.has(one))) narrow.set(v, { near, moving, scale: 0 });
         else wide.set(v, [product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times])), moving]);
       }
       const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
       const at = (x) => {
-        const known = new Map(), below = (v) => known.get(v) ?? flat(v);
-        for (const v of bent) {
+        const known = new Map(), turns = new Map(), below = (v) => known.get(first(v)) ?? flat(v);
+        for (const v of parts.keys()) {
           if (narrow.has(v)) continue;
           const [base, moving] = wide.get(v);
           known.set(v, sums(v, [[base, 1]].concat(moving.map(([c, times]) => {
@@ -245,23 +289,20 @@ const noiseOf = (() => {
           }))));
         }
         let found = 1;
-        for (const v of bent) {
+        for (const v of parts.keys()) {
           if (!narrow.has(v)) continue;
           const here = narrow.get(v), reach = (here.near.length - 1) / 2;
           here.sum = here.near.slice();
           for (const [c, times] of here.moving) {
-            const turn = 2 * Math.PI / length[v], one = exact[c] ? () => 1 : law.waves[law.which[c]];
-            const made = narrow.has(c) ? smoothed(narrow.get(c), c, length[v], reach, x * rest[c]) : null;
-            const circle = made || !children[c].length ? null : spectrum(c, length[v], below(c), x, rest[c]), top = circle ? norm(c) : 0;
-            for (let i = -reach; i <= reach; i += 1) {
-              const each = made ? made[i + reach] : circle ? circle[(i + length[v]) % length[v]] / top : one(turn * i + x * rest[c]);
-              here.sum[i + reach] *= times === 1 ? each : each ** times;
-            }
+            const part = narrow.get(first(c)), key = part || bends[c] ? null : `${alike[c]}/${rest[c]}/${length[v]}/${reach}`;
+            const made = part ? smoothed(part, c, length[v], reach, x * rest[c], turns)
+              : kept(turns, key, () => turned(c, length[v], reach, bends[c] ? below(c) : null, x * rest[c]));
+            for (let i = 0; i < made.length; i += 1) here.sum[i] *= times === 1 ? made[i] : made[i] ** times;
           }
-          if (parent[v] < 0) found *= smoothed(here, v, 1, 0, x * slope[v])[0];
         }
         for (const v of tops) {
-          if (narrow.has(v)) continue;
+          const part = narrow.get(first(v));
+          if (part) { found *= smoothed(part, v, 1, 0, x * slope[v], turns)[0]; continue; }
           if (!children[v].length) { if (!exact[v]) found *= law.waves[law.which[v]](x * slope[v]); continue; }
           const here = below(v), there = flat(v), n = length[v];
           let [re, whole] = [0, 0];
@@ -293,12 +334,43 @@ const noiseOf = (() => {
       }
       return null;
     };
+    const kept = (known, key, make) => {
+      const found = known.get(key) ?? make();
+      if (key !== null) known.set(key, found);
+      return found;
+    };
+    /* What a child makes of its parent's sum at few angles around 0 of that circle, turned by a shift. */
+    const turned = (v, size, reach, below, shift) => {
+      const found = new Float64Array(2 * reach + 1), turn = 2 * Math.PI / size;
+      if (!children[v].length) {
+        const one = exact[v] ? () => 1 : law.waves[law.which[v]];
+        for (let i = -reach; i <= reach; i += 1) found[i + reach] = one(turn * i + shift);
+        return found;
+      }
+      const [cosines, sines] = turnsOf(size), half = size / 2, [re, im] = below ?? flat(v), n = re.length, top = norm(v);
+      for (let t = -own[v]; t <= own[v]; t += 1) {
+        const w = weight(v, t) / top, from = (t + n) % n, cos = Math.cos(shift * t), sin = Math.sin(shift * t);
+        const a = w * (re[from] * cos - im[from] * sin), b = w * (re[from] * sin + im[from] * cos);
+        for (let i = 0; i <= reach; i += 1) {
+          const k = (t * i) & (size - 1), sign = k < half ? 1 : -1, c = sign * cosines[k & (half - 1)], s = sign * sines[k & (half - 1)];
+          found[reach + i] += a * c - b * s;
+          if (i) found[reach - i] += a * c + b * s;
+        }
+      }
+      return found;
+    };
     /* The sum below v with its own weight, at angles of a circle of its parent and turned by a shift. */
-    const smoothed = (here, v, size, reach, shift) => {
-      const { sum } = here, inner = (sum.length - 1) / 2, all = Math.max(size, length[v]), [a, b] = [all / size, all / length[v]];
+    const smoothed = (here, v, size, reach, shift, turns) => {
+      const faint = 1e-3 * FAINT * here.sum[here.sum.length >> 1], seen = (k) => Math.abs(here.sum[k]) > faint || Math.abs(here.sum[here.sum.length - 1 - k]) > faint;
+      let edge = 0;
+      while (edge < here.sum.length >> 1 && !seen(edge)) edge += 1;
+      const sum = here.sum.subarray(edge, here.sum.length - edge), inner = (sum.length - 1) / 2, all = Math.max(size, length[v]), [a, b] = [all / size, all / length[v]];
       const far = reach * a + inner * b, turn = 2 * Math.PI / all, one = exact[v] ? () => 1 : law.waves[law.which[v]], found = new Float64Array(2 * reach + 1);
-      const weights = new Float64Array(2 * far + 1);
-      for (let k = -far; k <= far; k += 1) weights[k + far] = one(turn * k + shift);
+      const weights = kept(turns, `${exact[v] ? "x" : law.which[v]}/${shift}/${all}/${far}`, () => {
+        const made = new Float64Array(2 * far + 1);
+        for (let k = -far; k <= far; k += 1) made[k + far] = one(turn * k + shift);
+        return made;
+      });
       for (let i = -reach; i <= reach; i += 1) {
         let value = 0;
         for (let j = 0, k = i * a + inner * b + far; j < sum.length; j += 1, k -= b) value += sum[j] * weights[k];
@@ -310,12 +382,12 @@ const noiseOf = (() => {
     };
     const norms = new Map();
     const norm = (v) => {
-      if (!norms.has(v)) {
+      if (!norms.has(alike[v])) {
         let found = 0;
         for (let t = -own[v]; t <= own[v]; t += 1) found += weight(v, t) * flat(v)[0][(t + length[v]) % length[v]];
-        norms.set(v, found);
+        norms.set(alike[v], found);
       }
-      return norms.get(v);
+      return norms.get(alike[v]);
     };
 
     /* The variance: (1 − φ)·2/x² at some small frequencies, and where it goes as they vanish. */
@@ -332,24 +404,27 @@ const noiseOf = (() => {
       return table[5][5];
     };
     return (weights) => {
-      const leaves = Array.from(leavesOf(weights)), phi = prepared(weights);
-      if (leaves.every((each) => each === 0)) return { error: 0 };
-      const most = leaves.reduce((found, each) => Math.max(found, Math.abs(each)), 0);
+      const all = leavesOf(weights), leaves = different(all), most = largest(leaves);
+      if (!most) return { error: 0 };
+      const phi = prepared(weights), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
       if (law.almost) { /* sums of many steps of many outputs are normal, as far as doubles tell */
-        const square = (some) => moved(law, some).reduce((found, each, i) => found + each * each * law.spread[i], 0);
-        const variance = square(weights), error = Math.sqrt(variance), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
-        const outputs = leaves.slice(0, law.which.length), least = signed ? Math.min(variance, square(Float64Array.from(outputs, Math.abs))) : variance;
-        const normal = reaches.same(outputs) && !(signed && exact.includes(1)) && least >= (MANY_STEPS * most) ** 2;
+        const square = (some) => {
+          let all = 0;
+          moved(law, some).forEach((each, i) => { if (each) all += each * each * law.spread[i]; });
+          return all;
+        };
+        const variance = square(weights), error = Math.sqrt(variance);
+        const outputs = all.slice(0, law.which.length), least = signed ? Math.min(variance, square(outputs.map(Math.abs))) : variance;
+        const normal = reaches.same(different(outputs)) && !(signed && exact.includes(1)) && least >= (MANY_STEPS * most) ** 2;
         const known = normal ? (x) => Math.exp(-x * x * variance / 2) : phi;
         return { error, phi: known, fallen: known, lattice: true, leaves, around: () => 30 * error + 2 * most };
       }
       let rough = 0;
-      for (const v of order) if (!children[v].length && leaves[v] && !exact[v]) rough += leaves[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
+      for (let v = 0; v < count; v += 1) if (all[v]) rough += all[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
       let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */
       for (let n = 0; n < 3 && rough > 1.5 * variance && variance > 0; n += 1) { rough = variance; variance = varianceOf(phi, rough); }
-      const signs = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
       let sizes = null;
-      const fallen = (x) => (signs ? (sizes ??= prepared(leaves.map(Math.abs)))(x) : phi(x));
+      const fallen = (x) => (signed ? (sizes ??= prepared(all.map(Math.abs)))(x) : phi(x));
       const error = Math.sqrt(Math.max(variance, 0));
       return { error, phi, fallen, lattice: true, leaves, around: () => 30 * error + 2 * most };
     };
@@ -380,7 +455,7 @@ const noiseOf = (() => {
       let made = null;
       return (weights) => (made ??= tree(law))(weights);
     }
-    const bare = (weights) => moved(law, weights), of = (u) => independent(law, u);
-    return Object.assign((weights) => ({ ...of(bare(weights)), normal: law.kind === "normal" }), { bare, of });
+    const noise = (weights) => ({ ...alike(law, moved(law, weights)), normal: law.kind === "normal" });
+    return Object.assign(noise, { both: (first, second) => both(law, moved(law, first), moved(law, second)) });
   };
 })();

@@ -39,7 +39,7 @@ const tables = (() => {
       const parents = unrun(told.tree.parents), order = [], below = parents.map(() => []);
       parents.forEach((parent, v) => (parent < 0 ? order : below[parent]).push(v));
       for (let i = 0; i < order.length; i += 1) order.push(...below[order[i]]);
-      table.tree = { parents, order, below, by: told.tree.by };
+      table.tree = { parents, order, inner: order.filter((v) => below[v].length), by: told.tree.by };
     }
     if (told.law?.own) {
       const { rest, covariance, drawn, bytes } = told.law, kinds = { "<i1": Int8Array, "<i2": Int16Array, "<f8": Float64Array };
@@ -130,11 +130,11 @@ const tables = (() => {
   const certain = (table, weights) => {
     const found = limits(table, weights);
     if (!table.tree) return found;
-    const { parents, order, below, by } = table.tree, leaves = Float64Array.from(weights);
+    const { parents, order, inner, by } = table.tree, leaves = Float64Array.from(weights);
     for (const v of order) {
       if (parents[v] >= 0) for (let k = 0; k < by; k += 1) leaves[v * by + k] += leaves[parents[v] * by + k];
     }
-    below.forEach((some, v) => { if (some.length) leaves.fill(0, v * by, (v + 1) * by); });
+    for (const v of inner) leaves.fill(0, v * by, (v + 1) * by);
     const other = limits(table, leaves);
     return [Math.max(found[0], other[0]), Math.min(found[1], other[1])];
   };
