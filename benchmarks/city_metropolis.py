@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 import holdfast as hf
-from holdfast.given import Problem
-from holdfast.given.baselines import metropolis
+from holdfast.given import Problem, metropolis
+from holdfast.given.metropolis import effective_draws, split_r_hat
 from holdfast.randomness import secure
 
 ZONES = (43, 61, 1, 69, 69, 20)
@@ -33,7 +33,7 @@ def chain(
 ) -> tuple[metropolis.Diagnostics, float]:
     """What the chains tell, and their steps per second, the median over blocks; `after` is called after each block."""
     stream = secure()
-    chains = metropolis.warmed(metropolis.target_of(problem, None), SEEDS, stream, rate)
+    chains = metropolis.warmed(metropolis.Target.of(problem), SEEDS, stream, rate)
     speeds, accepted, kept = [], [], []
     for _ in range(blocks):
         start = time.perf_counter()
@@ -43,8 +43,17 @@ def chain(
         kept.append(states)
         after()
     states = np.concatenate(kept, axis=1)
-    found = metropolis.Diagnostics.of(chains, blocks * steps, float(np.mean(accepted)), states)
+    found = metropolis.Diagnostics(
+        SEEDS * blocks * steps, float(np.mean(accepted)), effective_draws(states), split_r_hat(states)
+    )
     return found, float(np.median(speeds))
+
+
+def told(found: metropolis.Diagnostics) -> str:
+    return (
+        f"{found.acceptance:.0%} accepted, {found.effective.min():,.0f} effective draws of the worst zone, "
+        f"R-hat at most {found.r_hat.max():.3f}"
+    )
 
 
 def exact(mechanism: hf.Mechanism) -> float:
@@ -64,10 +73,10 @@ def main() -> int:
     for rate in RATES:
         found, _ = chain(problem, rate, 1, SHORT, lambda: None)
         short[rate] = found.steps_per_draw
-        print(f"tuned to {rate:.0%}: {found}", flush=True)
+        print(f"tuned to {rate:.0%}: {told(found)}", flush=True)
     best = min(short, key=short.__getitem__)
     found, steps = chain(problem, best, BLOCKS, LONG, lambda: speeds.extend(exact(mechanism) for _ in range(5)))
-    print(f"long run, tuned to {best:.0%}: {found}", flush=True)
+    print(f"long run, tuned to {best:.0%}: {told(found)}", flush=True)
     draws, effective = float(np.median(speeds)), steps / found.steps_per_draw
     ratio = draws / effective
     print(

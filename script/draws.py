@@ -112,7 +112,7 @@ def more() -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
     parts = (hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=1).onto(hf.nonnegative()))
     yield "mixture", lambda: (mixture(parts, [1, 1]), counts)
     chain = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0])), epsilon=1)
-    pair = hf.consistent(hf.Hierarchy.from_parents([-1, 0, 0])) & hf.nonnegative()
+    pair = hf.consistent(hf.Hierarchy.from_parents([-1, 0, 0]))
     yield "metropolis", lambda: (chain.given(pair, method="metropolis"), np.array([5, 2, 3]))
 
 

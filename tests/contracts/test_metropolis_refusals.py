@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.given import Problem
-from holdfast.given.baselines import metropolis
+from holdfast.given import Problem, metropolis
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 QUERY = hf.counts(TREE)
@@ -13,20 +12,12 @@ TRUTH = TREE.sum_up([2, 1])
 WIDE = hf.Hierarchy.from_parents([-1] + [0] * 1_000)
 CONSISTENT = hf.consistent(TREE)
 
+ALONE = "hierarchies given consistent\\(\\) and nothing else"
 REFUSED = {
-    "no hierarchy": (lambda: hf.laplace(hf.histogram(3), scale=1), hf.invariant([[1, 1, 1]]), "draws hierarchies"),
-    "only bounds": (lambda: hf.laplace(QUERY, scale=1), hf.nonnegative(), "draws hierarchies"),
-    "an order beside it": (lambda: hf.laplace(QUERY, scale=1), CONSISTENT & hf.ordered([1, 2]), "draws hierarchies"),
-    "a weighted invariant": (
-        lambda: hf.laplace(QUERY, scale=1),
-        CONSISTENT & hf.invariant([[0, 1, 2]]),
-        "draws hierarchies",
-    ),
-    "a union": (
-        lambda: hf.laplace(QUERY, scale=1),
-        CONSISTENT & (hf.between(0, 1, at=1) | hf.between(3, 4, at=1)),
-        "draws hierarchies",
-    ),
+    "no hierarchy": (lambda: hf.laplace(hf.histogram(3), scale=1), hf.invariant([[1, 1, 1]]), ALONE),
+    "bounds": (lambda: hf.laplace(QUERY, scale=1), CONSISTENT & hf.nonnegative(), ALONE),
+    "an exact node": (lambda: hf.laplace(QUERY, scale=1), CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0])), ALONE),
+    "real noise": (lambda: hf.laplace(QUERY, scale=1, integer=False), CONSISTENT, ALONE),
     "too many outputs": (
         lambda: hf.laplace(hf.counts(WIDE), scale=1),
         hf.consistent(WIDE),
@@ -48,31 +39,25 @@ def test_what_it_cannot_draw_is_refused_in_one_sentence(name):
         _ = mechanism.guarantee
 
 
-def way_of(mechanism):
-    try:
-        return mechanism.method
-    except hf.Refused as refusal:
-        return str(refusal)
-
-
-@pytest.mark.parametrize("must", [CONSISTENT, CONSISTENT & hf.nonnegative()], ids=["equalities", "bounds"])
-@pytest.mark.parametrize("integer", [True, False])
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
-def test_it_is_never_chosen_unasked(make, integer, must):
-    """Not even where no exact way is known."""
-    base = make(QUERY, scale=1, integer=integer)
-    assert way_of(base.given(must, method="metropolis")) == "metropolis"
-    assert "metropolis" not in way_of(base.given(must))
+def test_it_is_never_chosen_unasked(make):
+    base = make(QUERY, scale=1)
+    assert base.given(CONSISTENT, method="metropolis").method == "metropolis"
+    assert base.given(CONSISTENT).method != "metropolis"
 
 
-@pytest.mark.parametrize("must", [CONSISTENT, CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0]))])
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
-def test_it_states_nothing_releases_nothing_and_is_simulated(make, must):
+def test_it_states_nothing_releases_nothing_and_is_simulated(make):
     """Nobody measured how near its draws come, so there is no δ that would be true."""
-    chain = make(QUERY, scale=2).given(must, method="metropolis")
+    chain = make(QUERY, scale=2).given(CONSISTENT, method="metropolis")
     assert chain.method == "metropolis"
     assert all(statement.void for statement in chain.guarantees)
-    for use in (lambda: chain.guarantee, lambda: chain.release(TRUTH), lambda: chain.calibrated(epsilon=1, delta=1e-3)):
+    for use in (
+        lambda: chain.guarantee,
+        lambda: chain.release(TRUTH),
+        lambda: chain.calibrated(epsilon=1, delta=1e-3),
+        chain.standard_error,
+    ):
         with pytest.raises(hf.Refused, match="nothing measures how near"):
             use()
     assert chain.simulate(TRUTH, 3, rng=hf.seeded(1)).shape == (3, TREE.n)
@@ -86,12 +71,10 @@ def test_what_follows_states_nothing_either():
     assert chain.given(hf.nonnegative()).guarantee.status == "proved"
 
 
-def test_only_chains_that_move_are_looked_at():
+def test_only_chains_that_it_draws_are_looked_at():
     law = hf.laplace(QUERY, scale=1).base.law
-    everything = CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [1, 2]))
-    for constraint, sentence in ((everything, "no leaf free"), (hf.nonnegative(), "draws hierarchies")):
-        with pytest.raises(hf.Refused, match=sentence):
-            metropolis.diagnose(Problem(law, constraint.system(TREE.n)), TRUTH, hf.seeded(1))
-    for wrong in ({"chains": 1}, {"steps": 3}):
+    with pytest.raises(hf.Refused, match=ALONE):
+        metropolis.diagnose(Problem(law, hf.nonnegative().system(TREE.n)), hf.seeded(1), steps=100)
+    for wrong in ({"chains": 1, "steps": 100}, {"steps": 3}):
         with pytest.raises(hf.Refused, match="must be at least"):
-            metropolis.diagnose(Problem(law, CONSISTENT.system(TREE.n)), None, hf.seeded(1), **wrong)
+            metropolis.diagnose(Problem(law, CONSISTENT.system(TREE.n)), hf.seeded(1), **wrong)

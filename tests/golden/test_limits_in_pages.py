@@ -12,7 +12,7 @@ from holdfast.given.exact import rejection
 from holdfast.given.exact.normal import lattice
 from holdfast.noise.draws.lattice_form import LEAST_ACCEPTANCE
 from holdfast.release.audit import KINDS
-from holdfast.subspace import k_norm, lattice_noise
+from holdfast.subspace import lattice_noise
 from holdfast.trees.circles import sampler
 from holdfast.trees.shape.forest import Forest
 from scripts import ROOT
@@ -43,11 +43,6 @@ def power(number, base=10):
         (
             LIMITS,
             f"up to {lattice_noise.MOST_DIRECTIONS} open directions and {lattice_noise.MOST_OUTPUTS:,} outputs",
-        ),
-        (
-            LIMITS,
-            f"refused beyond {k_norm.MOST_LISTED:,} differences, {k_norm.MOST_DIMENSIONS} dimensions or "
-            f"{k_norm.MOST_FACETS:,} facets",
         ),
         (LIMITS, f"made-up records of {KINDS} kinds"),
         (AGAIN, f"with γ = {power(2.0**-rejection.GIVING_UP_BITS, 2)}, ends plain rejection"),

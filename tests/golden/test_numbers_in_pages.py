@@ -43,14 +43,6 @@ def test_prices_of_bounds():
     says("theory/nonnegativity.md", *prices)
 
 
-def test_bounds_and_exact_margins():
-    shape = (2, 2)
-    exact = hf.invariant(hf.exact_margins(shape, [(0,), (1,)]))
-    made = hf.laplace(hf.margins(shape), scale=4, neighbours=hf.Neighbours("replace-one", records=2))
-    found = made.given(exact & hf.nonnegative()).guarantee.epsilon
-    says("theory/orders-and-lines.md", f"at base ε = 1: {found:.3f}")
-
-
 def test_corrections_of_the_papers():
     says("papers/errata.md", f"√(5980/6720) = {math.sqrt(5980 / 6720):.3f}", "ε = ln 9")
     cells, total = hf.histogram(4), hf.invariant(np.ones((1, 4), dtype=int))
@@ -87,7 +79,7 @@ def test_swaps_in_tables_with_exact_margins():
 
     prices = {crossed((2, columns), 4) for columns in (3, 4, 8, 128)}
     assert len(prices) == 1
-    says("theory/orders-and-lines.md", f"{prices.pop()} at ε = 1", f"{crossed((3, 3), 2)} at\nε = 2")
+    says("theory/lines.md", f"{prices.pop()} at ε = 1", f"{crossed((3, 3), 2)} at\nε = 2")
 
 
 @pytest.mark.slow

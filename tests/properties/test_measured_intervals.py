@@ -6,7 +6,7 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.noise.spread import MISSED, simulated_quantiles, simulated_spread
+from holdfast.noise.spread import MISSED, simulated_quantiles
 
 SIZE, TAIL = 4_000, 0.025
 
@@ -37,26 +37,6 @@ def test_limits_of_whole_errors_cover_at_their_level():
     inside = [mass[abs(np.arange(mass.size) - 199) <= reach].sum() for reach in range(60)]
     upper, lower = (simulated_quantiles(lambda: draws)(p) for p in (1 - TAIL, TAIL))
     assert all(inside[reach] >= 1 - 2 * TAIL for reach in np.maximum(upper, -lower).tolist())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("chains", "keep"), [(100, 0.9), (1, 0.9), (100, 0.0)])
-def test_states_of_chains_count_for_less_than_independent_draws(chains, keep):
-    rng = np.random.default_rng(6)
-    n, size = 50, 20_000
-    state = rng.normal(size=(chains, n))
-    kept = []
-    for _ in range(size // chains):
-        state = keep * state + np.sqrt(1 - keep**2) * rng.normal(size=(chains, n))
-        kept.append(state.copy())
-    study = np.concatenate(kept)
-    truth = stats.norm.isf(TAIL)
-    spread = simulated_spread(lambda _: study, chains=chains)
-    assert spread.measured
-    assert (spread.quantiles(1 - TAIL) >= truth).all()
-    assert (spread.quantiles(TAIL) <= -truth).all()
-    if keep:  # as if they were independent, the limits would be too near
-        assert (simulated_quantiles(lambda: study)(1 - TAIL) < truth).any()
 
 
 def test_confidence_that_draws_cannot_show_is_refused():

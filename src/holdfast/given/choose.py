@@ -16,8 +16,7 @@ from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.independent_blocks import independent_outputs, split_system
 from holdfast.constraints.system.own_sums import OwnSums
-from holdfast.given import union
-from holdfast.given.baselines import metropolis
+from holdfast.given import metropolis, union
 from holdfast.given.exact import (
     boxes,
     enumeration,

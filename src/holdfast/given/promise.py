@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.constraints import System
-from holdfast.given.prices.lines import least_price
-from holdfast.given.prices.order_prices import order_price
+from holdfast.given.prices.lines import line_price
 from holdfast.given.prices.trees import tree_price
 from holdfast.given.prices.unions import union_price
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -33,7 +32,7 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 #: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
-PRICES = (tree_price, order_price, least_price)
+PRICES = (tree_price, line_price)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +18,10 @@ from holdfast.noise.reach import reach_of
 
 #: Simulated draws behind errors that have no closed form here.
 STUDY = 20_000
-#: How often a limit measured on simulated draws lies inside the quantile it is a limit of, and the same in standard
-#: errors of a normal law.
-MISSED, STANDARD_ERRORS = 1e-6, 4.7534
+#: How often a limit measured on simulated draws lies inside the quantile it is a limit of.
+MISSED = 1e-6
 #: Errors that are simulated in all for quantiles, and the least number of draws, which 95 % intervals need.
 MOST_DRAWN, FEWEST = 1 << 25, 1_500
-#: Parts of one long chain between which their standard error is measured.
-BATCHES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,65 +99,29 @@ def joined_spread(n: int, outputs: Sequence[Ints], parts: Sequence[Spread | None
     )
 
 
-def simulated_quantiles(
-    draws: Callable[[], Array], groups: Callable[[int], Ints] | None = None
-) -> Callable[[float], Array]:
+def simulated_quantiles(draws: Callable[[], Array]) -> Callable[[float], Array]:
     """Confidence limits for quantiles of each output's error, over simulated draws, (size, n), made once when asked.
 
     A limit for p > ½ is at least the p-quantile of the law, and one for p < ½ at most, but for MISSED. *Law:* of
     `size` independent draws as many lie below the p-quantile as a binomial law of p says, or fewer; so the r-th
-    smallest is a limit if that law is r or more with probability MISSED at most. `groups(size)` numbers groups of
-    draws, of which only different ones are independent (chains, cells of one table): then the standard error of the
-    share of draws below the quantile is measured between groups, and STANDARD_ERRORS of them are added to p.
+    smallest is a limit if that law is r or more with probability MISSED at most.
     """
     kept: list[Array] = []
 
     def quantiles(p: float) -> Array:
         if not kept:
-            kept.append(draws())
-            kept.append(np.sort(kept[0], axis=0))
-            if groups is None:
-                kept[0] = kept[1]  # the order of independent draws is not needed again
-        study, ordered = kept
-        size = len(ordered)
-        if p < 0.5:  # the limit of the errors with the other sign
-            return ordered[size - 1 - _rank(1 - p, -study, -ordered[::-1], groups), np.arange(ordered.shape[1])]
-        return ordered[_rank(p, study, ordered, groups), np.arange(ordered.shape[1])]
+            kept.append(np.sort(draws(), axis=0))
+        size = len(kept[0])
+        # One more than the largest count of draws below the quantile, MISSED apart.
+        rank = bisect_left(range(size), True, key=lambda k: bool(special.bdtrc(k, size, max(p, 1 - p)) <= MISSED)) + 1
+        if rank > size:
+            raise Refused(
+                f"confidence must be lower here, since errors are measured on {size:,} simulated draws, which cannot "
+                "show such rare ones"
+            )
+        return np.asarray(kept[0][size - rank if p < 0.5 else rank - 1])
 
     return quantiles
-
-
-def _rank(
-    p: float,
-    study: Array,
-    ordered: Array,
-    groups: Callable[[int], Ints] | None,
-) -> Ints:
-    """The place of the limit among the ordered draws, from 0, for every output; refused where there is none."""
-    size, n = ordered.shape
-    if groups is None:
-        # One more than the largest count of draws below the quantile, MISSED apart.
-        rank = bisect_left(range(size), True, key=lambda k: bool(special.bdtrc(k, size, p) <= MISSED)) + 1
-        _refuse_beyond(rank <= size, size)
-        return np.full(n, rank - 1)
-    place = min(math.ceil(p * size), size) - 1
-    number = groups(size)
-    below = np.zeros((int(number.max()) + 1, n))
-    np.add.at(below, number, study <= ordered[place])
-    sizes = np.bincount(number)[:, None]
-    shares = below / sizes
-    error = np.sqrt((sizes / size * (shares - shares.mean(axis=0)) ** 2).sum(axis=0) / (len(below) - 1))
-    rank = np.ceil((p + STANDARD_ERRORS * error) * size).astype(np.int64)
-    _refuse_beyond(bool((rank <= size).all()), size)
-    return rank - 1
-
-
-def _refuse_beyond(found: bool, size: int) -> None:
-    if not found:
-        raise Refused(
-            f"confidence must be lower here, since errors are measured on {size:,} simulated draws, which cannot show "
-            "such rare ones"
-        )
 
 
 def bounded_quantiles(law: Independent, errors: Floats) -> Callable[[float], Array]:
@@ -208,22 +168,12 @@ def independent_spread(law: Independent) -> Spread:
     )
 
 
-def simulated_spread(draws: Callable[[int], Array], chains: int | None = None) -> Spread:
-    """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n).
-
-    `chains`: draws are states of so many chains in turn; None: they are independent.
-    """
+def simulated_spread(draws: Callable[[int], Array]) -> Spread:
+    """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n)."""
     study = draws(STUDY).astype(np.float64)
-    groups = None if chains is None else lambda size: _chain_of(size, chains)
     return Spread(
         study.std(axis=0),
         lambda weights: float((study @ weights).var()),
-        simulated_quantiles(lambda: study, groups),
+        simulated_quantiles(lambda: study),
         measured=True,
     )
-
-
-def _chain_of(size: int, chains: int) -> Ints:
-    """The chain of every state; few chains are cut into batches."""
-    states = np.arange(size)
-    return states % chains if chains >= BATCHES else states * BATCHES // size

@@ -17,9 +17,8 @@ from holdfast.arrays import Floats
 from holdfast.beliefs import given, total_variation, weights
 from holdfast.constraints import consistent
 from holdfast.domains import Hierarchy
-from holdfast.given import Problem
-from holdfast.given.baselines import metropolis
-from holdfast.given.baselines.metropolis import effective_draws, split_r_hat
+from holdfast.given import Problem, metropolis
+from holdfast.given.metropolis import effective_draws, split_r_hat
 from holdfast.mechanism import laplace
 from holdfast.papers.data import city
 from holdfast.papers.reproduction import Claim, Findings, Row, Study
@@ -107,7 +106,7 @@ def compared_with_exact_draws(study: Study) -> Findings:
     exact = np.abs(mechanism.noise(study.times(4_000, 200), stream)[:, tree.leaves]).mean(axis=1)
     zones = float(exact.mean())
     problem = Problem(mechanism.base.law, consistent(tree).system(tree.n))
-    told = metropolis.diagnose(problem, None, stream, chains=CHAINS, steps=study.times(LONG, 3_000))
+    told = metropolis.diagnose(problem, stream, chains=CHAINS, steps=study.times(LONG, 3_000))
     away, mode = rng.laplace(scale=SCALE, size=(CHAINS, len(tree.leaves))), np.zeros((CHAINS, len(tree.leaves)))
     chains = {
         "tuned, from a random start": _chain(tree, TUNED, away, study, rng),

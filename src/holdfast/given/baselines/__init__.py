@@ -1,1 +1,0 @@
-"""Ways that others use, drawn only when they are asked for by name."""
