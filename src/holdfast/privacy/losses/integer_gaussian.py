@@ -5,8 +5,9 @@ whose answers differ by the integer vector d the loss is L = Σ d_i²/2σ_i² + 
 
     δ(ε) = Σ_u [p(u) − e^ε p(u−d)]₊ = E[(1 − e^(ε−L))₊]      (Canonne, Kamath and Steinke 2020).
 
-The continuous formula is not an upper bound (σ = 2, Δ = 1, ε = 2: 9.4e-6 against a true 1.07e-5). The law of
-L is convolved over the coordinates here, in whole numbers rounded upwards (`losses`).
+The continuous formula is not an upper bound (σ = 2, Δ = 1, ε = 2: 9.4e-6 against a true 1.07e-5). Coordinates
+whose sum is as good as one integer Gaussian are listed here, in whole numbers rounded upwards (`integer_laws`); others
+are added up on a grid (`unlike_scales`).
 
 A *kind* describes d: a mapping from (|d_i|, σ_i²) to the number of coordinates that have them.
 """
@@ -22,20 +23,18 @@ from flint import arb, ctx
 
 from holdfast.arguments import Refused, positive, probability, whole
 from holdfast.privacy.losses import unlike_scales
-from holdfast.privacy.losses.conversion import rho_to_delta
+from holdfast.privacy.losses.conversion import rho_to_delta, rho_to_epsilon
 from holdfast.privacy.losses.gaussian import gaussian_epsilon, gaussian_mu, not_negative
-from holdfast.privacy.losses.integer_laws import BITS, ONE, REACH, Masses, Part, ceiling, column, floor, merged
+from holdfast.privacy.losses.integer_laws import BITS, ONE, Masses, Part, ceiling, column, floor, merged
 from holdfast.privacy.losses.loss_laws import Total
 from holdfast.privacy.rounding import TINIEST, ball, inward, outward
 
-#: Largest number of lattice points that are convolved; finer lattices are coarsened from above.
-LONGEST = 1 << 17
-#: Lattice points up to which the exact lattice is as quick as a grid.
-QUICK = 1 << 13
 #: Relative excess at which the closed form for one smooth part is good enough.
 CLOSE = 1e-10
 #: The same where a curve is only met at some points and bounded between them.
 NEAR = 5e-3
+#: Losses whose sum has this standard deviation or more are only converted from ρ: the grid would be coarse.
+WIDE = 10
 #: A smooth part wider than this many steps is never listed.
 WIDEST = 1 << 17
 #: Relative width of the final bracket of the searches for ε and for the noise.
@@ -74,9 +73,9 @@ def integer_gaussian_rho(kind: Kind) -> Fraction:
 def integer_gaussian_delta(kind: Kind, epsilon: Any) -> float:
     """Return a double at or above δ(ε) for a difference of this kind.
 
-    The excess is about 1e-9 of δ or less when the losses d_i/σ_i² have a common measure that is not too fine
-    (equal scales, scales from simple budget shares, or all scales large); otherwise losses are put on a grid
-    (`unlike_scales`) and the excess is of second order in its width.
+    The excess is about 1e-9 of δ or less where the losses d_i/σ_i² add up to one integer Gaussian's (one coordinate, or
+    scales that are not small); otherwise losses are put on a grid (`unlike_scales`), and the excess is of second order
+    in its width.
     """
     groups, e = _checked(kind), not_negative("epsilon", epsilon)
     if not groups:
@@ -90,11 +89,16 @@ def _delta(groups: Kind, lattice: tuple[Fraction, list[Part], Any], e: Fraction,
     rho = integer_gaussian_rho(groups)
     if len(parts) == 1 and parts[0].count == 1:
         return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e, close)))
-    if len(parts) > 1 and _too_fine(unit, rho):
-        found = _on_grid(groups).delta(e)
-        if found >= unlike_scales.LEAST_DELTA:
-            return found
-    return min(1.0, outward(factor * _many_parts(parts, unit, rho, e)))
+    return _summed(groups)(e)
+
+
+def _summed(groups: Kind) -> Callable[[Fraction], float]:
+    """Return ε ↦ a double at or above δ(ε) for coordinates that are added up on a grid, or converted from ρ."""
+    rho = integer_gaussian_rho(groups)
+    if 2 * rho >= WIDE**2:
+        return lambda epsilon: rho_to_delta(rho, epsilon)
+    grid = _on_grid(groups)
+    return lambda epsilon: min(grid.delta(epsilon), rho_to_delta(rho, epsilon))
 
 
 def _lattice(groups: Kind) -> tuple[Fraction, list[Part], Any]:
@@ -103,12 +107,6 @@ def _lattice(groups: Kind) -> tuple[Fraction, list[Part], Any]:
     denominator = math.lcm(*(unit.denominator for unit in units.values()))
     unit = Fraction(math.gcd(*(int(value * denominator) for value in units.values())), denominator)
     return unit, *merged(Part(int(units[key] / unit), key[1], count) for key, count in groups.items())
-
-
-def _too_fine(unit: Fraction, rho: Fraction) -> bool:
-    """Say whether the common lattice has too many points to be quick, and a grid beside it is fine enough."""
-    width = math.sqrt(2 * rho)
-    return 32 * width / float(unit) > QUICK and width < 10
 
 
 def _on_grid(groups: Kind) -> Total:
@@ -157,25 +155,6 @@ def _curve_by_square(square: Fraction, epsilon: Fraction) -> Any:
     half = arb(2).sqrt()
     first = ((e / root - root / 2) / half).erfc() / 2
     return first - e.exp() * ((e / root + root / 2) / half).erfc() / 2
-
-
-def _many_parts(parts: list[Part], unit: Fraction, rho: Fraction, epsilon: Fraction) -> Any:
-    """Return a ball whose upper end bounds δ for a sum of several parts, on the lattice or on a grid."""
-    spread = 2 * rho
-    width = math.sqrt(spread)
-    exact = 32 * width / float(unit) <= LONGEST
-    grid = unit if exact else Fraction(width) * 32 / LONGEST
-    if (not exact and grid > 1) or any(2 * REACH * math.sqrt(part.variance) > 8 * LONGEST for part in parts):
-        # A grid too coarse, or too many points to list: the conversion from ρ is a true bound for every kind.
-        return ball(Fraction(rho_to_delta(rho, epsilon)))
-    tilt = max(Fraction(0), Fraction(round((epsilon - rho) / spread * 2**20), 2**20))
-    total: Masses | None = None
-    for part in parts:
-        law = column(part.variance, tilt * unit * part.step * part.variance).power(part.count)
-        law = law.spaced(part.step) if exact else law.spread(unit * part.step, grid, tilt)
-        total = law if total is None else total.times(law)
-    assert total is not None
-    return _expected(total, grid, rho, epsilon, tilt)
 
 
 def _expected(masses: Masses, unit: Fraction, rho: Fraction, epsilon: Fraction, tilt: Fraction) -> Any:
@@ -244,9 +223,11 @@ def integer_gaussian_epsilon(kind: Kind, delta: Any) -> float:
     if not groups or integer_gaussian_delta(groups, 0) <= limit:
         return 0.0
     with ctx.workprec(2 * BITS):
-        unit, parts, _ = _lattice(groups)
-    if len(parts) > 1 and limit >= unlike_scales.LEAST_DELTA and _too_fine(unit, integer_gaussian_rho(groups)):
-        return _on_grid(groups).epsilon(limit)
+        parts = _lattice(groups)[1]
+    if len(parts) > 1 or parts[0].count > 1:
+        rho = integer_gaussian_rho(groups)
+        converted = rho_to_epsilon(rho, limit)
+        return converted if 2 * rho >= WIDE**2 else min(_on_grid(groups).epsilon(limit), converted)
     # The continuous formula is no bound, but a good place to start looking.
     guess = gaussian_epsilon(math.sqrt(2 * integer_gaussian_rho(groups)), limit)
     low, high = 0.98 * guess, max(1.02 * guess, 1e-6 * math.sqrt(integer_gaussian_rho(groups)))
@@ -354,8 +335,8 @@ def losses_curve(losses: Losses) -> Callable[[Fraction], float]:
 def _curve_of(kind: Kind) -> Callable[[Fraction], float]:
     with ctx.workprec(2 * BITS):
         lattice = _lattice(kind)
-    if len(lattice[1]) > 1 and _too_fine(lattice[0], integer_gaussian_rho(kind)):
-        return _on_grid(kind).delta
+    if len(lattice[1]) > 1 or lattice[1][0].count > 1:
+        return _summed(kind)
 
     def curve(epsilon: Fraction) -> float:
         with ctx.workprec(2 * BITS):

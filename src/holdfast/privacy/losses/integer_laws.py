@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx, fmpz_poly
+from flint import arb, ctx
 
 from holdfast.privacy.rounding import ball
 
@@ -23,8 +23,6 @@ BITS = 128
 ONE = 1 << BITS
 #: Windows reach this many standard deviations: what lies beyond weighs less than 2⁻⁸⁰, counted as missing.
 REACH = 10.7
-#: End points whose joint mass is below 2⁻⁹⁰ are moved to `missing`.
-NEGLIGIBLE = 1 << (BITS - 90)
 #: Two laws are merged into one Gaussian when that changes no probability by more than this fraction.
 SMOOTH = 1e-12
 #: So many copies of a law are merged one by one, the others together.
@@ -59,73 +57,6 @@ class Masses:
     start: int
     values: list[int]
     missing: int
-
-    def times(self, other: Masses) -> Masses:
-        """Return the law of the sum of two independent values."""
-        product = fmpz_poly(self.values) * fmpz_poly(other.values)
-        values = [(int(value) >> BITS) + 1 for value in product.coeffs()]
-        here, there = sum(self.values), sum(other.values) + other.missing
-        missing = ((self.missing * there + other.missing * here) >> BITS) + 1
-        return Masses(self.start + other.start, values, missing).trimmed()
-
-    def power(self, count: int) -> Masses:
-        """Return the law of the sum of `count` independent copies, by repeated squaring."""
-        result: Masses | None = None
-        square = self
-        while True:
-            if count & 1:
-                result = square if result is None else result.times(square)
-            count >>= 1
-            if not count:
-                assert result is not None
-                return result
-            square = square.times(square)
-
-    def trimmed(self) -> Masses:
-        """Move negligible end points to the missing mass."""
-        low, high, moved = 0, len(self.values), 0
-        while high - low > 1 and moved + self.values[low] <= NEGLIGIBLE:
-            moved += self.values[low]
-            low += 1
-        while high - low > 1 and moved + self.values[high - 1] <= 2 * NEGLIGIBLE:
-            moved += self.values[high - 1]
-            high -= 1
-        return Masses(self.start + low, self.values[low:high], self.missing + moved)
-
-    def spaced(self, step: int) -> Masses:
-        """Return the law of step times the value."""
-        if step == 1:
-            return self
-        values = [0] * ((len(self.values) - 1) * step + 1)
-        values[::step] = self.values
-        return Masses(self.start * step, values, self.missing)
-
-    def spread(self, unit: Fraction, grid: Fraction, tilt: Fraction) -> Masses:
-        """Return a dominating law on the multiples of `grid` for losses that are `unit` times the value.
-
-        A mass at loss l between two grid points is split so that both its mass and its mass times e^−l
-        (the neighbour's mass) are kept. Merging the two halves gives the original pair back, so the original
-        is a post-processing of the spread pair, also after composition ("connect the dots",
-        Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). Masses carry the tilt e^(tilt·loss).
-        """
-        ratio = unit / grid
-        top, bottom = ratio.numerator, ratio.denominator
-        width, slope = float(grid), float(tilt)
-        whole = math.expm1(width)
-        first = self.start * top // bottom
-        last = (self.start + len(self.values) - 1) * top // bottom + 1
-        values = [0] * (last - first + 1)
-        for offset, mass in enumerate(self.values):
-            index, rest = divmod((self.start + offset) * top, bottom)
-            part = (rest / bottom) * width
-            lower = math.expm1(width - part) / whole * math.exp(-slope * part) * DOUBLE_SAFETY
-            upper = math.exp(width - part) * math.expm1(part) / whole * math.exp(slope * (width - part))
-            values[index - first] += ((mass * math.ceil(lower * 2**60)) >> 60) + 1
-            if rest:
-                values[index + 1 - first] += ((mass * math.ceil(upper * DOUBLE_SAFETY * 2**60)) >> 60) + 1
-        # The missing mass may move up by one grid point, which the tilt weighs by e^(tilt·grid).
-        missing = ((self.missing * math.ceil(math.exp(slope * width) * DOUBLE_SAFETY * 2**60)) >> 60) + 1
-        return Masses(first, values, missing)
 
 
 def normaliser(variance: Fraction) -> Any:

@@ -75,7 +75,7 @@ def _coordinates(size: int, sigma2: Fraction, count: int) -> list[_Coordinate]:
 def _listed(one: _Coordinate, step: Fraction) -> Loss:
     """Return the losses of one coordinate, each point shared between two places of the grid.
 
-    Both the mass and the mass times e^−loss are kept ("connect the dots", as in `losses.Masses.spread`).
+    Both the mass and the mass times e^−loss are kept ("connect the dots", as in `loss_laws`).
     """
     masses = column(one.variance, Fraction(0))
     slope, offset = one.unit / step, one.rho / step
