@@ -5,8 +5,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.queries import Neighbours
-from holdfast.subspace.structure import waves
-from holdfast.subspace.structure.cube_spaces import CubeSpaces
+from holdfast.subspace import waves
+from holdfast.subspace.cube_spaces import CubeSpaces
 
 
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.subspace import ellipsoids
-from holdfast.subspace.gaussian_laws import correlated, optimal
+from holdfast.subspace.gaussian_laws import correlated
 from holdfast.subspace.geometry import Geometry
-from subspaces import CASES, GAUSSIAN, KINDS, covariance, differences, largest_square, projector
+from subspaces import CASES, GAUSSIAN, KINDS, covariance, differences, projector
 
 
 def errors(query, constraint, kind):
@@ -156,57 +156,6 @@ def test_structure_gives_the_law_of_the_dense_way(case, kind):
         known = covariance(hf.extend(query, constraint, law=law, neighbours=kind, rho=0.5))
         dense = covariance(hf.extend(plain, both, law=law, neighbours=kind, rho=0.5))
         assert known == pytest.approx(dense, rel=3e-3, abs=3e-3 * np.abs(known).max())
-
-
-ALIKE = hf.Hierarchy.from_parents([-1, 0, 0, 0, *np.repeat([1, 2, 3], 1), *np.repeat([4, 5, 6], 2)])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("nodes", [[], [0], [1, 2, 3]])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_levels_of_nodes_that_are_alike(nodes, kind, weighted):
-    """A root, 3 nodes, 3 only children and 6 leaves: the law of the dense way, and its loss over all differences."""
-    query = hf.counts(ALIKE)
-    constraint = hf.consistent(ALIKE)
-    if nodes:
-        constraint = constraint & hf.invariant(hf.exact_nodes(ALIKE, nodes))
-    weights = np.array([5.0, 1.0, 1.0, 3.0])[ALIKE.depth] if weighted else None
-    known = hf.extend(query, constraint, neighbours=kind, rho=0.5, weights=weights)
-    assert type(known.source.form.spaces).__name__ == "TreeLevels"
-    dense = optimal(Geometry.of(query, known.held, known.base.neighbours), known.base.neighbours, weights)
-    assert known.evidence.objective == pytest.approx(dense.evidence.objective, rel=1e-3)
-    assert known.evidence.relative_gap < 1e-5
-    assert known.evidence.lower_bound <= dense.evidence.objective * (1 + 1e-9)
-    sigma = covariance(known)
-    assert sigma == pytest.approx(dense.factor @ dense.factor.T * float(dense.largest), abs=5e-3 * sigma.max())
-    assert (np.diagonal(sigma) @ (np.ones(query.n) if weights is None else weights)) == pytest.approx(
-        known.evidence.objective, rel=1e-6
-    )
-    assert largest_square(sigma, differences(query, constraint, kind)) == pytest.approx(1, rel=1e-6)
-    frame = known.source.form.spaces.spread_out(known.source.form.spaces.normals(20_000, hf.seeded(3)), 20_000)
-    unit = known.source.form.spaces.variances(np.ones(len(known.source.form.c)))
-    assert (frame**2).mean(axis=0) == pytest.approx(unit, rel=0.06)
-
-
-def test_levels_that_are_not_alike_go_the_general_way():
-    some = hf.extend(hf.counts(ALIKE), hf.consistent(ALIKE) & hf.invariant(hf.exact_nodes(ALIKE, [1])), rho=0.5)
-    odd = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
-    other = hf.extend(hf.counts(odd), hf.consistent(odd) & hf.invariant(hf.exact_nodes(odd, [0])), rho=0.5)
-    assert not hasattr(some.source.form, "spaces")
-    assert not hasattr(other.source.form, "spaces")
-
-
-def test_a_large_tree_has_its_optimum():
-    """30 × 1,000 leaves below an exact root: at least as good as spherical noise, and sums are kept."""
-    tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(30, dtype=int), 1 + np.arange(30_000) % 30])
-    query, constraint = hf.counts(tree), hf.consistent(tree) & hf.invariant(hf.exact_nodes(tree, [0]))
-    best = hf.extend(query, constraint, rho=0.5)
-    spherical = hf.extend(query, constraint, law="gaussian", rho=0.5)
-    assert best.evidence.relative_gap < 1e-6
-    assert best.evidence.objective < 0.95 * spherical.evidence.objective
-    drawn = best.noise(1, hf.seeded(2))[0]
-    assert drawn == pytest.approx(tree.sum_up(drawn[tree.leaves]), abs=1e-6)
-    assert drawn[0] == pytest.approx(0, abs=1e-9)
 
 
 def test_closed_forms():

@@ -46,7 +46,7 @@ from holdfast.subspace import (
     lattice_promise,
     promise,
 )
-from holdfast.subspace.structure.cube_spaces import CubeSpaces
+from holdfast.subspace.cube_spaces import CubeSpaces
 
 
 @dataclass(frozen=True, eq=False)

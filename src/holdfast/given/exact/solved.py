@@ -23,7 +23,7 @@ from holdfast.randomness import Stream, seeded
 #: Most outputs: the null space is held as a dense array.
 MOST_OUTPUTS = 200
 #: Least share of draws that are kept, and draws with which it is measured.
-LEAST_SHARE, TRIED = 0.01, 4_000
+LEAST_SHARE, TRIED = 0.002, 4_000
 #: How far the inverse of the numbers that are drawn may be from one.
 MISSED = 1e-10
 #: Numbers drawn at once.

@@ -18,7 +18,7 @@ from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query
 from holdfast.release.table.wording import REAL
 from holdfast.subspace import GAUSSIAN, LAWS
-from holdfast.subspace.structure.cube_spaces import CubeSpaces
+from holdfast.subspace.cube_spaces import CubeSpaces
 
 #: Methods whose values are a function of noisy measurements and of nothing else.
 MOVES = ("onto", "topdown", "bluedown", "project")

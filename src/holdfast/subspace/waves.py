@@ -20,9 +20,9 @@ from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream
+from holdfast.subspace.cube_spaces import CubeSpaces
 from holdfast.subspace.ellipsoids import ascend
 from holdfast.subspace.law import SLACK, normal_spread, shown, times_one_record
-from holdfast.subspace.structure.cube_spaces import CubeSpaces
 
 #: The permutation in which waves of equal length are taken: a fixed one, so that blocks hold waves of every kind.
 SEED = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,32 +29,6 @@ Axes = tuple[int, ...]
 
 #: Sets of axes are listed up to this many axes of two or more values.
 MOST_AXES = 9
-
-
-class Spaces(Protocol):
-    """Orthogonal spaces of outputs, told apart by the symmetries of the query; N is made of the free ones."""
-
-    @property
-    def dimensions(self) -> list[int]:
-        """The dimension of each free space."""
-
-    def squares(self, adds: bool) -> list[list[Fraction]]:
-        """‖P_S d‖² for each kind of difference (rows) and each S."""
-
-    def variances(self, c: Floats) -> Floats:
-        """The variance of every output for Σ_S c_S P_S."""
-
-    def costs(self, weights: Floats | None) -> Floats | None:
-        """tr G P_S for each S, where the outputs' weights have the symmetries too; None where they have not."""
-
-    def normals(self, size: int, stream: Stream) -> list[Floats]:
-        """Normal numbers on the free spaces, of variance 1 in every direction."""
-
-    def spread_out(self, parts: list[Floats], size: int) -> Floats:
-        """Turn numbers on the free spaces into outputs (size, n)."""
-
-    def gathered(self, values: Floats) -> list[Floats]:
-        """The components of vectors (size, n) in every free space."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +168,7 @@ class CubeGaussian:
     """Law: N(0, Σ_S c_S P_S). Its loss is a maximum of exact fractions over the kinds of differences."""
 
     name: str
-    spaces: Spaces
+    spaces: CubeSpaces
     c: tuple[Fraction, ...]
     neighbours: Neighbours
     evidence: Evidence
@@ -225,14 +199,14 @@ class CubeGaussian:
         return min(several, moves.largest([1], None, 2) / min(self.c))
 
 
-def spherical(spaces: Spaces, neighbours: Neighbours) -> CubeGaussian:
+def spherical(spaces: CubeSpaces, neighbours: Neighbours) -> CubeGaussian:
     """Noise of variance 1 in every direction of N (SDP Cor 15)."""
     ones = tuple(Fraction(1) for _ in spaces.dimensions)
     largest = _largest(spaces.squares(neighbours.adds), ones) * neighbours.records**2
     return CubeGaussian("extended Gaussian", spaces, ones, neighbours, shown(sum(spaces.dimensions) * float(largest)))
 
 
-def optimal(spaces: Spaces, neighbours: Neighbours, costs: Floats) -> CubeGaussian:
+def optimal(spaces: CubeSpaces, neighbours: Neighbours, costs: Floats) -> CubeGaussian:
     """The optimal variances: min Σ cost_S c_S subject to Σ_S ‖P_S d‖²/c_S ≤ 1 for every kind of difference."""
     squares = spaces.squares(neighbours.adds)
     table = np.array([[float(value) for value in row] for row in squares])

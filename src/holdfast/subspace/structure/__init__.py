@@ -1,1 +1,0 @@
-"""Null spaces with structure: hierarchies, cubes, leaves."""
