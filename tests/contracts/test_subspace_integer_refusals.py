@@ -23,9 +23,9 @@ CASES = {
         lambda: hf.extend(CELLS, hf.invariant([[1, 1, 1, 2]]), law="k-norm", epsilon=1, integer=True),
         "exact total",
     ),
-    "Laplace noise that is only walked": (
+    "Laplace noise that no way draws": (
         lambda: hf.extend(CUBE, hf.consistent(CUBE), law="laplace", epsilon=1, integer=True),
-        r"laplace\(\.\.\.\)\.given",
+        "no way is known to draw whole Laplace noise",
     ),
     "rho for a pure law": (lambda: hf.extend(CELLS, TOTAL, law="laplace", rho=1, integer=True), "pure epsilon"),
     "epsilon without delta": (lambda: hf.extend(CELLS, TOTAL, epsilon=1, integer=True), "delta goes with epsilon"),

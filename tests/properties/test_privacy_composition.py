@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from functools import partial
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,8 +22,6 @@ from holdfast.privacy import (
     pure_rho,
     rho_to_epsilon,
 )
-from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
-from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.queries import Neighbours
 
 quick = settings(max_examples=20, deadline=None, derandomize=True)
@@ -187,46 +184,3 @@ def test_group_privacy_dominates_an_enumerated_chain():
     assert hockey_stick(laws[0], laws[2], group.epsilon) <= group.delta
     # Doubling both numbers would be false here: δ must grow by more than 2.
     assert group.delta > 2 * delta
-
-
-STATED = st.one_of(
-    st.floats(1e-9, 3).map(lambda value: {"epsilon": value}),
-    st.floats(1e-9, 2).map(lambda value: {"rho": value}),
-    st.floats(1e-9, 2).map(lambda value: {"mu": value}),
-    st.floats(1e-3, 3).map(lambda value: {"epsilon": value, "rho": value / 3}),
-)
-
-
-def whole_curve(parts: list[Guarantee]) -> RenyiCurve:
-    """The sum of the curves at all orders, the least of each part's own ones."""
-    total = None
-    for part in parts:
-        curves = [RenyiCurve.of_pure(part.epsilon)] if part.pure else []
-        curves += [RenyiCurve.of_rho(part.rho)] if part.rho is not None else []
-        curves += [RenyiCurve.of_rho(Fraction(part.mu) ** 2 / 2)] if part.mu is not None else []
-        least = RenyiCurve(ORDERS, tuple(map(min, zip(*(curve.values for curve in curves), strict=True))))
-        total = least if total is None else total + least
-    assert total is not None
-    return total
-
-
-@pytest.mark.slow
-@quick
-@given(st.lists(STATED, min_size=2, max_size=4), st.floats(1e-12, 0.1), st.floats(0.1, 5))
-def test_a_few_orders_chosen_in_doubles_are_as_good_as_all(numbers, delta, epsilon):
-    parts = [statement(**each) for each in numbers]
-    whole = whole_curve(parts)
-    counted = [(part, 1) for part in parts]
-    at_delta = summed_curve(counted, lambda rough: rough.best_at_delta(Fraction(delta)))
-    at_epsilon = summed_curve(counted, lambda rough: rough.best_at_epsilon(Fraction(epsilon)))
-    assert at_delta.epsilon(delta) == pytest.approx(whole.epsilon(delta), rel=1e-9, abs=1e-12)
-    assert at_epsilon.delta(epsilon) == pytest.approx(whole.delta(epsilon), rel=1e-6)
-    values = dict(zip(whole.orders, whole.values, strict=True))
-    for order, value in zip(at_delta.orders, at_delta.values, strict=True):
-        assert values[order] * (1 - 1e-12) <= value <= values[order]  # rounded up once, not once per part
-
-
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.009, 0.011, 1.0, 40.0])
-def test_rough_curves_are_near_the_rigorous_ones(epsilon):
-    rough = rough_pure(epsilon, np.array(ORDERS, dtype=np.float64))
-    assert rough == pytest.approx(RenyiCurve.of_pure(epsilon).values, rel=1e-6)

@@ -10,10 +10,8 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.arguments import Refused
 from holdfast.beliefs import renyi
 from holdfast.privacy import (
-    RenyiCurve,
     gaussian_delta,
     gaussian_epsilon,
     inward,
@@ -94,36 +92,6 @@ def test_pure_epsilon_to_rho_covers_randomized_response(epsilon, order):
     assert found <= order * pure_rho(epsilon) * (1 + 1e-9) + 1e-12
 
 
-@quick
-@given(st.floats(0.01, 8), st.integers(2, 40))
-def test_pure_curve_is_that_of_randomized_response(epsilon, order):
-    curve = RenyiCurve.of_pure(epsilon, [order])
-    assert curve.values[0] == pytest.approx(renyi(*response(epsilon), order), rel=1e-9, abs=1e-12)
-
-
 def test_pure_rho_is_the_smallest_possible():
     # D_α/α of randomized response tends to ε·tanh(ε/2) as α falls to 1; a smaller ρ would be false.
     assert renyi(*response(2.0), 1.0001) / 1.0001 > 0.999 * pure_rho(2.0)
-
-
-@pytest.mark.slow
-@quick
-@given(st.floats(1e-3, 3), st.floats(1e-3, 3), deltas)
-def test_curves_add_like_rho(one, other, delta):
-    total = RenyiCurve.of_rho(one) + RenyiCurve.of_rho(other)
-    whole = rho_to_epsilon(outward(Fraction(one) + Fraction(other)), delta, "integer")
-    assert whole * (1 - 1e-9) <= total.epsilon(delta) <= whole * (1 + 1e-2)
-    assert total.delta(total.epsilon(delta)) <= delta * (1 + 1e-9)
-
-
-def test_curves_are_checked():
-    with pytest.raises(Refused, match="at least 2"):
-        RenyiCurve((1, 2), (0.0, 0.0))
-    with pytest.raises(Refused, match="increasing"):
-        RenyiCurve((3, 2), (0.0, 0.0))
-    with pytest.raises(Refused, match="one divergence per order"):
-        RenyiCurve((2, 3), (0.0,))
-    with pytest.raises(Refused, match="share an order"):
-        RenyiCurve((2,), (0.1,)) + RenyiCurve((3,), (0.1,))
-    assert (RenyiCurve((2, 5), (0.1, 0.2)) + RenyiCurve((5, 7), (0.3, 0.1))).orders == (5,)
-    assert RenyiCurve.of_pure(0).delta(0) == 0.0

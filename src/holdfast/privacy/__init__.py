@@ -18,7 +18,6 @@ from holdfast.privacy.losses.integer_gaussian import (
     integer_gaussian_rho,
     integer_gaussian_sigma2,
 )
-from holdfast.privacy.losses.renyi import RenyiCurve
 from holdfast.privacy.rounding import inward, outward
 from holdfast.rooms import on_demand
 
@@ -34,7 +33,6 @@ __all__ = [
     "Differences",
     "Guarantee",
     "Promise",
-    "RenyiCurve",
     "Target",
     "best_first",
     "classical_delta",

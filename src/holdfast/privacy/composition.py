@@ -17,11 +17,10 @@ from typing import Any
 
 from holdfast.arguments import Refused, probability, shown, whole
 from holdfast.privacy.guarantee import LOSS_LAW, SCOPES, Counted, Guarantee
-from holdfast.privacy.losses.adding import LEAST_DELTA, by_response, total_loss
+from holdfast.privacy.losses.adding import LEAST_DELTA, total_loss
 from holdfast.privacy.losses.conversion import pure_rho
 from holdfast.privacy.losses.gaussian import not_negative
 from holdfast.privacy.losses.integer_gaussian import joined
-from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 
@@ -46,11 +45,11 @@ NUMBERS = ("epsilon", "delta", "rho", "mu", "orders", "losses", "because")
 DELTAS = ("delta", "numerical_delta")
 #: The sum of the loss laws (docs/theory/composition.md).
 LOSS_LAWS = "addition of the loss laws (Dong–Roth–Su 2022, Zhu–Dong–Wang 2022), rounded upwards"
-#: The sum of Rényi curves of unlike statements, at the order that is best for what is asked.
-RENYI_CURVES = "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"
+#: The parts that only state (ε, δ) beside the sum of the others, stated at a δ or at an ε.
+BASIC = "basic composition of these with "
 #: Ways to add that are for amounts fixed beforehand (Rogers, Roth, Ullman and Vadhan 2016): the sum of loss laws, also
-#: of integer Gaussian noise alone, and the best of many Rényi orders.
-FIXED_AMOUNTS = (LOSS_LAWS, LOSS_LAW, RENYI_CURVES)
+#: of integer Gaussian noise alone.
+FIXED_AMOUNTS = (LOSS_LAWS, LOSS_LAW)
 AMOUNTS_BEFOREHAND = (
     "the sum at a delta is true only if the amount of each release was fixed before results of others were seen; what "
     "is asked for may follow from them"
@@ -282,13 +281,11 @@ def _at_delta(parts: Counted, numbers: dict[str, Any], limit: float) -> dict[str
             choices.append((found, limit, LOSS_LAWS))
     loose, rest = _split(parts)
     left = inward(Fraction(limit) - sum((number * Fraction(part.delta) for part, number in loose), Fraction(0)))
-    # The loss laws of parts with ε alone are the worst there are: no other way can do better.
-    if rest and left > 0 and not (laws is not None and all(by_response(part) for part, _ in parts)):
-        curve = summed_curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
-        alone = (at.epsilon or 0.0 for at in (_alone(rest, left) if loose else ()))
-        best = min([curve.epsilon(left), *alone])
-        total = outward(sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(best)))
-        choices.append((total, limit, RENYI_CURVES))
+    others = _stated(rest, _sums(rest)) if loose and rest and left > 0 else None
+    if others is not None:
+        at = others.at_delta(left)
+        spent = sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(at.epsilon or 0.0))
+        choices.append((outward(spent), limit, BASIC + _theorem(at.because)))
     if not choices:
         raise Refused(f"delta must exceed the sum of the parts' own deltas, found {shown(limit)}")
     return _chosen(numbers, *min(choices))
@@ -297,12 +294,6 @@ def _at_delta(parts: Counted, numbers: dict[str, Any], limit: float) -> dict[str
 def _chosen(numbers: dict[str, Any], epsilon: float, delta: float, theorem: str) -> dict[str, Any]:
     because = f"{numbers['because']}; (ε, δ) by {theorem}"
     return {**numbers, "epsilon": epsilon, "delta": delta, "because": because}
-
-
-def _alone(rest: Counted, limit: float) -> list[Guarantee]:
-    """Return the statement of the parts with ρ or μ, at this δ, where their sums exist."""
-    stated = _stated(rest, _sums(rest))
-    return [] if stated is None else [stated.at_delta(limit)]
 
 
 def _stated(parts: Counted, numbers: dict[str, Any]) -> Guarantee | None:
@@ -335,11 +326,12 @@ def _at_epsilon(parts: Counted, numbers: dict[str, Any], wanted: float) -> dict[
     loose, rest = _split(parts)
     spent = sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(0))
     left = inward(Fraction(wanted) - spent)
-    if rest and left >= 0:
-        curve = summed_curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
-        total = outward(sum((number * Fraction(part.delta) for part, number in loose), Fraction(curve.delta(left))))
+    others = _stated(rest, _sums(rest)) if loose and rest and left >= 0 else None
+    if others is not None:
+        at = others.at_epsilon(left)
+        total = outward(sum((number * Fraction(part.delta) for part, number in loose), Fraction(at.delta)))
         if total < 1:
-            choices.append((total, wanted, RENYI_CURVES))
+            choices.append((total, wanted, BASIC + _theorem(at.because)))
     # What is found so far says how small a δ to look for.
     laws = total_loss(parts, max(min((delta for delta, _, _ in choices), default=1.0), LEAST_DELTA))
     if laws is not None:

@@ -127,11 +127,3 @@ def pure_rho(epsilon: Any) -> float:
     """
     e = not_negative("epsilon", epsilon)
     return outward(settled(lambda: ball(e) * (ball(e) / 2).tanh())) if e else 0.0
-
-
-def pure_divergence(epsilon: Fraction, order: Fraction) -> Any:
-    """Return the ball of the largest D_α of any pure ε mechanism: that of randomized response."""
-    e, a = ball(epsilon), ball(order)
-    # log cosh(t) = t + log1p(e^{-2t}) − log 2; the two logarithms of 2 cancel.
-    high, low = (a - ball(Fraction(1, 2))) * e, e / 2
-    return (high - low + (-2 * high).exp().log1p() - (-2 * low).exp().log1p()) / (a - 1)
