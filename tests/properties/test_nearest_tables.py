@@ -117,10 +117,7 @@ def test_wrong_prices_only_cost_time(problem, seed, wrong):
     found = np.empty_like(best)
     started = (guess[0], guess[1].copy(), guess[1])
     assert (
-        whole_rows(
-            forest, forest[2:], weights, bounds, True, noisy[None], np.zeros(1, dtype=np.int64), found, started, True
-        )
-        == 1
+        whole_rows(forest, weights, bounds, True, noisy[None], np.zeros(1, dtype=np.int64), found, started, True) == 1
     )
     assert np.array_equal(found, best)
 

@@ -14,7 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.arrays import Sized
-from holdfast.trees.nearest import levelwise, nearest, plain
+from holdfast.trees.nearest import nearest, plain
 from holdfast.trees.nearest.levelwise import Levelwise
 from holdfast.trees.nearest.nearest import Nearest
 
@@ -94,7 +94,6 @@ def test_tables_split_level_by_level_are_the_same_as_they_are_written_and_compil
 ) -> None:
     """Top-down, with what each level measured and with everything below it."""
     called = compare(monkeypatch)
-    monkeypatch.setattr(levelwise, "serves", lambda *_: False)
     for seed in range(12):
         forest, (noisy, *rest) = problem(seed, whole)
         moved(Levelwise.of(**forest, combined=bool(seed % 2)), (noisy[:3], *rest[:2], rest[2][:3]))
@@ -122,18 +121,6 @@ def test_many_whole_rows_in_plain_numpy_are_the_same(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(ours, moved(made, noisy), str(seed))
     assert rows > 120
     assert given_up < 0.03 * rows
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_many_rows_split_in_plain_numpy_are_the_same(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All rows at once against one by one."""
-    for seed in range(30):
-        forest, rows = problem(seed, whole)
-        made = Levelwise.of(**forest, combined=bool(seed % 2))
-        monkeypatch.setattr(levelwise, "serves", lambda first, variance, _: bool(np.isfinite(variance).all()))
-        ours = moved(made, rows)
-        monkeypatch.setattr(levelwise, "serves", lambda *_: False)
-        np.testing.assert_array_equal(ours, moved(made, rows), str(seed))
 
 
 def test_the_city_is_moved_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.domains.intervals import bound_upwards
-from holdfast.trees.nearest.plain_levels import Levels, serves, split_rows
 from holdfast.trees.shape.layout import sorted_outputs
 from holdfast.trees.shape.ties import coins_of, smallest, tie_hash
 
@@ -94,10 +93,6 @@ class Levelwise:
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
         bounds = self._bounded(low, high)
         result = np.empty_like(noisy)
-        if steps is None and serves(self.first, self.variance, len(noisy)):
-            levels = Levels(self.names, self.first, self.exact, self.gain, self.variance, *bounds)
-            result[:, self.order] = split_rows(levels, noisy[:, self.order], coins_of(ties, len(noisy)))
-            return result
         placed = np.empty(0) if steps is None else steps[self.order]
         passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance, placed)
         whole = low.dtype.kind == "i"

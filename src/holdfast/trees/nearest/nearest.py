@@ -36,8 +36,7 @@ class Nearest:
 
     Weights are relative to the largest one; they are squared distances' (1/v) or, if `absolute`, distances' (1/√v).
     `variance` is the inverse of a leaf's weight, 0 at exact leaves; `same[k]` is the common variance of the leaves of
-    inner output k, or 0. `open_leaves` says whether a leaf is neither measured nor exact. `names`: what hashes of
-    outputs decide ties of squares by; None: their own numbers.
+    inner output k, or 0. `open_leaves` says whether a leaf is neither measured nor exact.
     """
 
     layout: Layout
@@ -48,7 +47,6 @@ class Nearest:
     same: Floats
     weight: Floats
     open_leaves: bool
-    names: Ints | None = None
 
     @classmethod
     def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
@@ -120,11 +118,6 @@ class Nearest:
             raise Refused(f"what must hold cannot be reached below output {bad}: widen its bounds")
         return (leaf_low, leaf_high, inner_low, inner_high), ends
 
-    @property
-    def _named(self) -> tuple[Ints, Ints]:
-        leaves, inner = self.layout.leaves, self.layout.inner
-        return (leaves, inner) if self.names is None else (self.names[leaves], self.names[inner])
-
     def _by_policies(
         self, forest: Any, bounds: Any, ends: Any, bounded: bool, noisy: Any, coins: Any, result: Any
     ) -> int:
@@ -135,11 +128,10 @@ class Nearest:
         if serves(self.layout, len(noisy)):
             ends_too = (bounds[0], bounds[1] if bounds[1].size else np.full_like(bounds[0], LARGEST), *bounds[2:])
             squares = Weights(self.leaf_weight, self.variance, self.weight)
-            names = np.arange(len(self.exact)) if self.names is None else self.names
-            return move_whole(self.layout, names, squares, ends_too, noisy, coins, result)
+            return move_whole(self.layout, squares, ends_too, noisy, coins, result)
         inner = self.layout.inner.size
         room = (np.zeros(self.layout.leaves.size), np.zeros(inner), np.zeros(inner))
-        return int(whole_rows(forest, self._named, weights, bounds, bounded, noisy, coins, result, room, False))
+        return int(whole_rows(forest, weights, bounds, bounded, noisy, coins, result, room, False))
 
     def _by_curves(self, forest: Any, bounds: Any, ends: Any, noisy: Any, coins: Any, result: Any) -> bool:
         """Move rows by curves; whole least squares starts from the prices found so, one row at a time."""
@@ -155,7 +147,7 @@ class Nearest:
         if self.absolute:
             return bool(write_whole_rows(forest, bounds, noisy, moves, result))
         start = (moves[0], inner, price)
-        return bool(whole_rows(forest, self._named, weights, bounds, True, noisy, coins, result, start, True) == 1)
+        return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
 @compiled(beyond=20_000)

@@ -10,9 +10,7 @@ best. Proof that units in this order are the global optimum's: docs/theory/updat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -91,34 +89,31 @@ class Merged(NamedTuple):
 
 
 def move_whole(
-    layout: Layout, names: Ints, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
+    layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
 ) -> int:
     """Write the nearest whole tables; return how many rows were moved before one could not be.
 
-    `bounds` are those of leaves and of inner outputs, lower and upper, tightened; `coins` decide ties by the `names` of
-    outputs.
+    `bounds` are those of leaves and of inner outputs, lower and upper, tightened; `coins` decide ties.
     """
     step = max(1, TURN // (layout.leaves.size + layout.inner.size))
     for begin in range(0, len(noisy), step):
         rows = slice(begin, begin + step)
-        good = _turn(layout, names, weights, bounds, noisy[rows], coins[rows], result[rows])
+        good = _turn(layout, weights, bounds, noisy[rows], coins[rows], result[rows])
         if not good.all():
             return begin + int(good.argmin())
     return len(noisy)
 
 
-def _turn(
-    layout: Layout, names: Ints, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
-) -> Bools:
+def _turn(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints) -> Bools:
     """Write some tables, and tell which ones are right."""
-    rows = read(layout, weights, bounds, noisy)[0]
-    price = prices(layout, weights, rows)[0]
+    rows = read(layout, weights, bounds, noisy)
+    price = prices(layout, weights, rows)
     moves = np.zeros((len(noisy), layout.leaves.size), dtype=np.int64)
     roots = layout.leaf_start[0]  # leaves without a parent stay as near as they may
     moves[:, :roots] = np.clip(0.0, rows.lo[:, :roots], rows.hi[:, :roots])
     waiting, units = np.ones(len(noisy), dtype=bool), UNITS
     while waiting.any() and units <= MOST_UNITS:
-        found, sure = best(layout, names, weights, rows.chosen(waiting), price[waiting], coins[waiting], units)
+        found, sure = best(layout, weights, rows.chosen(waiting), price[waiting], coins[waiting], units)
         done = np.flatnonzero(waiting)[sure]
         moves[done, roots:], waiting[done], units = found[sure, roots:], False, 2 * units
     result[:, layout.leaves] = noisy[:, layout.leaves] + moves
@@ -143,8 +138,8 @@ def sum_up(layout: Layout, values: Array) -> None:
         values[:, layout.inner[k]] = values[:, below].sum(axis=1)
 
 
-def read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints) -> tuple[Rows, Ints]:
-    """Turn values into moves, and return the values of inner outputs from which they move.
+def read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints) -> Rows:
+    """Turn values into moves.
 
     Inner outputs that are neither measured nor exact start from their children's sum.
     """
@@ -158,7 +153,7 @@ def read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints
             inner_y[:, k] = total
         gap[:, k] = total - inner_y[:, k]
     of_leaves = (_limits(leaf_low, leaf_y), _limits(leaf_high, leaf_y))
-    return Rows(*of_leaves, _limits(low, inner_y), _limits(high, inner_y), gap), inner_y
+    return Rows(*of_leaves, _limits(low, inner_y), _limits(high, inner_y), gap)
 
 
 def _limits(bound: Ints, values: Ints) -> Floats:
@@ -166,15 +161,10 @@ def _limits(bound: Ints, values: Ints) -> Floats:
     return np.where(np.abs(bound) < LARGEST, bound - values, none)
 
 
-def prices(layout: Layout, weights: Weights, rows: Rows, pull: Floats | float = 0.0) -> tuple[Floats, Floats, Floats]:
-    """Prices of the real optimum, (rows, inner), nearly: policy iteration as in real.py, a few rounds of it.
-
-    `pull` is the price from above at inner outputs that are roots. Beside the prices, the constants and the slopes of
-    all moves as answers to the price from above.
-    """
+def prices(layout: Layout, weights: Weights, rows: Rows) -> Floats:
+    """Prices of the real optimum, (rows, inner), nearly: policy iteration as in real.py, a few rounds of it."""
     size, count = rows.gap.shape
     price, above, at_bound = np.zeros((size, count)), np.zeros((size, count)), rows.low == rows.high
-    above[:, : layout.inner_start[0]] = pull
     answer, response = np.empty((size, count)), np.empty((size, count))
     parent = np.repeat(np.arange(count), np.diff(layout.leaf_start))
     lo, hi, variance = (each[..., layout.leaf_start[0] :] for each in (rows.lo, rows.hi, weights.variance))
@@ -206,7 +196,7 @@ def prices(layout: Layout, weights: Weights, rows: Rows, pull: Floats | float = 
             break
         if turn >= FIRM:
             price = (price + before) / 2.0
-    return price, answer, response
+    return price
 
 
 def _added(values: Floats, starts: Ints, childless: Bools) -> Floats:
@@ -216,21 +206,12 @@ def _added(values: Floats, starts: Ints, childless: Bools) -> Floats:
     return np.where(childless, 0.0, np.add.reduceat(values, starts, axis=1))
 
 
-def best(
-    layout: Layout,
-    names: Ints,
-    weights: Weights,
-    rows: Rows,
-    price: Floats,
-    coins: Ints,
-    units: int,
-    grafts: Mapping[int, Units] = MappingProxyType({}),
-) -> tuple[Ints, Bools]:
+def best(layout: Layout, weights: Weights, rows: Rows, price: Floats, coins: Ints, units: int) -> tuple[Ints, Bools]:
     """The best moves of leaves as far as so many units of each leaf tell, and the rows in which they do."""
-    made, merged, sure = upward(layout, names, weights, rows, price, coins, units, grafts)
+    made, merged, sure = upward(layout, weights, rows, price, coins, units)
     move = np.zeros(price.shape, dtype=np.int64)
     for k in range(layout.inner_start[0]):
-        move[:, k], sound = _root(made[k], _hashed(names[layout.inner[k]] ^ coins))
+        move[:, k], sound = _root(made[k], _hashed(layout.inner[k] ^ coins))
         sure &= sound
     leaf_moves = np.zeros((len(price), layout.leaves.size), dtype=np.int64)
     for k in range(price.shape[1]):
@@ -242,31 +223,17 @@ def best(
 
 
 def upward(
-    layout: Layout,
-    names: Ints,
-    weights: Weights,
-    rows: Rows,
-    price: Floats,
-    coins: Ints,
-    units: int,
-    grafts: Mapping[int, Units] = MappingProxyType({}),
+    layout: Layout, weights: Weights, rows: Rows, price: Floats, coins: Ints, units: int
 ) -> tuple[dict[int, Units], dict[int, Merged], Bools]:
-    """The units of roots, how those of all children are merged, and the rows in which enough is known of each.
-
-    `grafts`: the units of some leaves, by their numbers, which were found elsewhere.
-    """
+    """The units of roots, how those of all children are merged, and the rows in which enough is known of each."""
     made: dict[int, Units] = {}
     merged: dict[int, Merged] = {}
     sure = np.ones(len(price), dtype=bool)
     for k in range(price.shape[1] - 1, -1, -1):
         leaves, inner = _children(layout, k)
-        runs = [slice(j, j + 1) for j in range(leaves.start, leaves.stop)] if grafts else [leaves]
-        parts = [
-            grafts.get(run.start) or leaf_units(weights.leaf[run], rows.lo[:, run], rows.hi[:, run], price[:, k], units)
-            for run in runs
-        ]
+        parts = [leaf_units(weights.leaf[leaves], rows.lo[:, leaves], rows.hi[:, leaves], price[:, k], units)]
         parts += [made.pop(c) for c in range(inner.start, inner.stop)]
-        below = names[np.concatenate([layout.leaves[leaves], layout.inner[inner]])]
+        below = np.concatenate([layout.leaves[leaves], layout.inner[inner]])
         widths = np.concatenate([np.full(part.before.shape[1], _width(part)) for part in parts])
         together = Units(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
         merged[k] = _merge(together, widths, _hashed(below ^ coins[:, None]), rows.gap[:, k])

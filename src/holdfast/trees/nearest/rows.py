@@ -122,11 +122,11 @@ def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: i
 
 
 @compiled(beyond=20_000)
-def whole_rows(forest, names, weights, bounds, bounded, noisy, coins, result, start, known):  # type: ignore[no-untyped-def]
+def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, known):  # type: ignore[no-untyped-def]
     """Least squares over the whole numbers; return how many rows were moved before one could not be.
 
     `known`: the real optimum (leaves' moves, inner moves, prices) is in `start`; otherwise it is looked for. `coins`
-    decide ties, one for each row, by the names of leaves and of inner outputs.
+    decide ties, one for each row.
     """
     leaf_start, inner_start, leaves, inner = forest
     leaf_x, x, price = start
@@ -149,7 +149,7 @@ def whole_rows(forest, names, weights, bounds, bounded, noisy, coins, result, st
             move[j] = np.int64(max(0.0, lo[j]))
             if hi.size > 0:
                 move[j] = np.int64(min(max(0.0, lo[j]), hi[j]))
-        named = (leaf_start, inner_start, names[0] ^ coins[row], names[1] ^ coins[row])
+        named = (leaf_start, inner_start, leaves ^ coins[row], inner ^ coins[row])
         if not whole_least_squares(named, weights, (lo, hi, least, most), leaf_x, gap, found, move, inner_move):
             return row
         if not _write_whole(forest, bounds, noisy[row], move, result[row]):
