@@ -35,7 +35,7 @@ def lower_bound(
     (A, r), (G, h) = equalities, inequalities
     p, m = prices[0], np.maximum(prices[1], 0.0)
     c = np.asarray(p @ A + m @ G)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         reach = known / weights if norm == "l1" else np.sqrt(known / weights)
     reach = np.where(weights > 0, reach * (1 + 1e-12) + 1e-12, np.inf)
     low, high = np.maximum(bounds[0], -reach), np.minimum(bounds[1], reach)
