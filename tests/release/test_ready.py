@@ -1,5 +1,7 @@
 """The job from Python, and what a check shows the curator and nobody else."""
 
+import sqlite3
+
 import polars as pl
 import pytest
 
@@ -166,6 +168,35 @@ def test_a_check_says_that_counts_break_the_rules(tmp_path):
     assert not check(made, pl.DataFrame({"zone": ["N1"] * 2})).tables[0].violated
 
 
+def test_a_check_lists_rows_that_repeat_names_lack_a_count_or_contradict_their_place():
+    rows = {
+        "borough": ["North", "north", "South", "South", None, "South"],
+        "zone": ["N1", "N1", "S1", "S1", "S2", "N2"],
+        "trips": [4, 3, 2, None, 1, 5],
+    }
+    found = hf.job({**SPEC, "hold": ["consistent"]}).check(pl.DataFrame(rows))
+    assert vars(found.rows) == {"column": "trips", "repeated": 2, "uncounted": 1, "first": 4}
+    assert found.records == 13  # of the groups of names whose counts are all there
+    assert found.tables[0].elsewhere == {"borough": (2, "'South' for 'N2', in 'North'")}
+    told = str(found)
+    assert "2 rows have the names of another row: their counts 'trips' are added up." in told
+    assert "(the first is row 4): a release is refused" in told
+    assert "2 rows name another 'borough' than the domain gives their lowest place" in told
+    assert found.as_mapping()["rows"]["repeated"] == 2
+    whole = hf.job({**SPEC, "hold": ["consistent"]}).check(pl.DataFrame({"zone": ["N1", "S1"], "trips": [1, 2]}))
+    assert (vars(whole.rows)["repeated"], whole.tables[0].elsewhere) == (0, {})
+
+
+def test_a_source_without_a_column_is_refused_before_methods_are_compared(here):
+    (here / "trips.csv").write_text("Zone,trips\nN1,4\n")
+    made = hf.job({**SPEC, "data": {**SPEC["data"], "source": "trips.csv"}})
+    with pytest.raises(Refused, match=r"write columns: \{zone: Zone\}(.|\n)*nothing was charged"):
+        made.release()
+    assert "made" not in vars(made)
+    mended = hf.job({**SPEC, "data": {**SPEC["data"], "source": "trips.csv", "columns": {"zone": "Zone"}}})
+    assert mended.release().values[0] == 4
+
+
 @pytest.mark.parametrize(
     ("value", "name", "why"),
     [
@@ -214,38 +245,22 @@ def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_recor
     assert "dropped" not in told + wrong
 
 
-@pytest.mark.slow
-def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
-    answers = "zones.csv\n\npostgresql://db/city\ntrips\nzone_id\nn\n\n0.5\nborough\n"
-    code, told, _ = command("init", terminal=True, answers=answers)
-    assert code == 0, told
-    assert "hierarchy: [borough, zone]" in told
-    assert "epsilon: 0.5" in told
-    made = hf.job(here / "spec.yaml")
-    data = made.spec.data
-    assert (data.source, data.table, data.count, data.columns) == (
-        "postgresql://db/city",
-        "trips",
-        "n",
-        {"zone": "zone_id"},
-    )
-    assert made.guarantee.epsilon <= 0.5
-    assert made.spec.tables[0].hold[-1].exact == ("borough",)
-
-
-def test_init_asks_for_levels_and_persons(here):
-    answers = "zone\ntrips.csv\n\n\nrider\n3\n2\n\n"
-    code, told, _ = command("init", "zones.csv", "--spec", "riders.yaml", terminal=True, answers=answers)
-    assert code == 0, told
-    spec = hf.job(here / "riders.yaml").spec
-    assert (spec.privacy.unit.column, spec.privacy.unit.max_records) == ("rider", 3)
-    assert spec.tables[0].hierarchy == ("zone",)
-    for wrong, words in (("town\n", "has no column 'town'"), ("zone, borough\n", "the last level must be 'zone'")):
-        spec = f"{len(wrong)}.yaml"
-        code, told, _ = command("init", "zones.csv", "--spec", spec, terminal=True, answers=wrong + answers)
-        assert code == 0, told  # it says what is wrong, and asks again
-        assert words in told
-        code, told, _ = command("init", "zones.csv", "--spec", "x.yaml", terminal=True, answers=wrong)
-        assert code != 0
-        assert not (here / "x.yaml").exists()
-    assert command("init", terminal=False)[0] == 3
+@pytest.mark.parametrize("kind", ["trips.csv", "sqlite"])
+def test_init_reads_the_names_of_the_columns_and_no_record(here, kind):
+    (here / "trips.csv").write_text("ZONE,n,rider\nN1,4,secret\n")
+    more = []
+    source = "trips.csv"
+    if kind == "sqlite":
+        source = f"sqlite:///{here / 'trips.db'}"
+        with sqlite3.connect(here / "trips.db") as database:
+            database.execute("CREATE TABLE rides (ZONE TEXT, n INTEGER, rider TEXT)")
+            database.execute("INSERT INTO rides VALUES ('N1', 4, 'secret')")
+        more = ["--table", "rides"]
+    code, told, wrong = command("init", "zones.csv", "--source", source, *more, terminal=False)
+    assert code == 0, wrong
+    text = (here / "spec.yaml").read_text()
+    assert "secret" not in text + told + wrong
+    data = hf.job(here / "spec.yaml").spec.data
+    assert (data.columns, data.count, data.table) == ({"zone": "ZONE"}, "n", more[-1] if more else None)
+    assert hf.job(here / "spec.yaml").check().records == 4
+    assert "next: holdfast plan spec.yaml" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -330,21 +331,34 @@ def schema(
     showing.data(made())
 
 
-@verb("holdfast init zones.csv", "holdfast init zones.csv --spec trips.yaml --source trips.parquet")
+@verb(
+    "holdfast init zones.csv",
+    "holdfast init zones.csv --spec trips.yaml --source trips.parquet",
+    "holdfast init zones.csv --source postgresql://office@db/registers --table residents",
+)
 def init(
     domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
     source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
+    table: Annotated[str | None, typer.Option("--table", help="The table or view in a database.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a commented spec to start from, from a public file."""
+    """Write a commented spec to start from, from a public file and the names of the records' columns."""
     from holdfast.cli import showing
+    from holdfast.release.records.tabulate import suggested_columns
+    from holdfast.release.spec.spec import read_spec
+    from holdfast.release.table.laid import laid
     from holdfast.release.table.starting import starting_spec, suggested
 
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    showing.write_new(spec, starting_spec(suggested(domain), source, public, spec.name), "--spec")
+    found, there = suggested(domain), "://" in source or os.path.exists(spec.parent / source)
+    showing.write_new(spec, starting_spec(found, source, public, spec.name, table), "--spec")
+    if there:
+        renamed, count = suggested_columns(laid(read_spec(spec))[0])
+        spec.write_text(
+            starting_spec(replace(found, renamed=renamed, count=count), source, public, spec.name, table), "utf-8"
+        )
     if not quiet:
-        there = "://" in source or os.path.exists(spec.parent / source)
         first = "" if there else f"say in it where the records are (source: {source} is not there), then "
         print(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")

@@ -17,21 +17,22 @@ from holdfast.progress import command
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
-    from holdfast.release.spec.spec import Spec
+    from holdfast.release.table.laid import Laid
 
 
-def job_of(spec: Path, quiet: bool, first: Callable[[Spec], None] = lambda _: None) -> Job:
+def job_of(spec: Path, quiet: bool, first: Callable[[Laid], None] = lambda _: None) -> Job:
     """Read a spec and make it ready; `first` may refuse it before that takes time."""
     with command(quiet=quiet) as step:
         step("reading the spec")
         from holdfast.release.spec.spec import read_spec
+        from holdfast.release.table.laid import laid
 
-        read = read_spec(spec, folder_needed=False)
-        first(read)
+        shapes, files = laid(read_spec(spec, folder_needed=False))
+        first(shapes)
         step("comparing methods and calibrating them")
         from holdfast.release.job.job import Job
 
-        return Job.from_spec(read)
+        return Job.of(shapes, files)
 
 
 @verb(
@@ -107,16 +108,13 @@ def release(
 
     if dry_run + witnessed + (nonce is not None) > 1:
         raise Refused("--dry-run, --witnessed and --nonce are steps of their own: give one of them")
-    job = job_of(spec, quiet or json, lambda read: refuse_early(read, output, records=nonce is None))
+    job = job_of(spec, quiet or json, lambda shapes: refuse_early(shapes, output, records=nonce is None))
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         with command(quiet=quiet or json) as step:
-            from holdfast.release.records.tabulate import refuse_unopened
             from holdfast.release.run import could_release
 
             could_release(job, folder, step=step)
-            step("opening the source")
-            refuse_unopened(job)
         content: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = (
             f"nothing public stands in the way of {folder}, and the source opens and has the columns; no record was "

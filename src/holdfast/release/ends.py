@@ -11,16 +11,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from holdfast.arguments import Refused, path_of, shown
 from holdfast.release.ledger.entries import COMMITTED, STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.records.tabulate import refuse_unopened
 from holdfast.release.signing import read_key
-from holdfast.release.spec.spec import Spec
-from holdfast.release.storage.engine import files_of
 from holdfast.release.storage.files import refuse_inside
+from holdfast.release.table.laid import Laid
 
 NOTHING = "nothing was charged, drawn or published"
 CHARGED = "the ledger keeps the charge, and nothing was drawn or published"
@@ -75,13 +76,19 @@ def told(what: str) -> Iterator[None]:
 
 
 def refuse_early(
-    spec: Spec, output: str | Path | None = None, ledger: str | Path | None = None, *, records: bool = True
+    shapes: Laid,
+    output: str | Path | None = None,
+    ledger: str | Path | None = None,
+    source: Any = None,
+    *,
+    records: bool = True,
 ) -> None:
-    """Refuse a folder that exists, a key or a ledger that cannot be read, and `records` of the spec that are not there.
+    """Refuse a folder that exists, a key or a ledger that cannot be read, and `records` that lack what is counted.
 
-    Everything is looked at again when the release is made; here nothing is opened for writing. `output` and `ledger`
-    replace those of the spec.
+    Everything is looked at again when the release is made; here no record is counted and nothing is opened for writing.
+    `output`, `ledger` and `source` replace those of the spec.
     """
+    spec = shapes.spec
     with saying_nothing_happened():
         folder = path_of("output", spec.output if output is None else output).absolute()
         if os.path.lexists(folder):
@@ -89,11 +96,10 @@ def refuse_early(
         refuse_inside(folder)
         if spec.key_file is not None:
             read_key(spec.key_file)
-        source = spec.data.source
-        if records and isinstance(source, str) and "://" not in source and not files_of(spec.resolve(source)):
-            raise spec.at["data"]["source"].refuse(f"there is no file {source!r}", found=source)
         book = Ledger(spec.ledger_file, spec.witness) if ledger is None else Ledger(ledger)
         book.look()
+        if records and (source is None or isinstance(source, str | Path)):  # a frame may be read once only
+            refuse_unopened(shapes, source)
 
 
 def time_of(at_least: float) -> float | None:

@@ -116,7 +116,7 @@ class ReadyJob:
         seconds = float(asked) if asked <= DAY else float(2 * DAY)
         if nonce is not None and (source is not None or engine is not None):
             raise Refused("what was committed to is drawn with the nonce: leave source and engine out")
-        refuse_early(self.spec, output, ledger, records=source is None and nonce is None)
+        refuse_early(self.shapes, output, ledger, source, records=nonce is None)
         book = None if ledger is None else Ledger(ledger)
         if nonce is None:
             folder = release(self.made, source=source, output=output, ledger=book, engine=engine, at_least=seconds)
@@ -134,7 +134,7 @@ class ReadyJob:
 
         The arguments are those of `release`. What is returned has the commitment to show to whoever gives the nonce.
         """
-        refuse_early(self.spec, output, ledger, records=source is None)
+        refuse_early(self.shapes, output, ledger, source)
         return commit(self.made, source=source, output=output, ledger=None if ledger is None else Ledger(ledger))
 
     def __repr__(self) -> str:

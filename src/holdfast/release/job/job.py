@@ -29,6 +29,7 @@ from holdfast.release.spec.spec import Spec
 from holdfast.release.table.exactly import derived
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.laid import Laid, laid
+from holdfast.release.table.public import PublicFiles
 from holdfast.release.table.shape import Layout
 
 
@@ -50,8 +51,12 @@ class Job(Laid):
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
-        origin = planned(spec)
-        shapes, files = laid(spec)
+        return cls.of(*laid(spec))
+
+    @classmethod
+    def of(cls, shapes: Laid, files: PublicFiles) -> Job:
+        """The same for a spec whose tables are laid out."""
+        spec, origin = shapes.spec, planned(shapes.spec)
         tables = [(table.layout, table.holding) for table in shapes.tables]
         together = needed(tables, spec.privacy.neighbours)
         choices = []

@@ -58,6 +58,8 @@ class CheckedTable:
 
     `fitting`, `missing` and `outside` are numbers of records. `foreign` lists the most frequent values outside the
     domain, of `different` ones by columns. `figures`: the exact figures of the spec, and their true values, of `exact`.
+    `elsewhere`: by levels, rows that name another place than the domain gives their lowest one, and what one of them
+    says.
     """
 
     name: str
@@ -69,6 +71,7 @@ class CheckedTable:
     figures: dict[str, int]
     exact: int
     violated: bool
+    elsewhere: dict[str, tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,19 @@ class Persons:
     nobody: int
 
 
+@dataclass(frozen=True)
+class CountedRows:
+    """Rows with counts in `column`: how many have the names of another one, and `uncounted` groups of equal names.
+
+    These have a row whose count is missing or no whole number; `first` is the number of the first such row.
+    """
+
+    column: str
+    repeated: int
+    uncounted: int
+    first: int | None
+
+
 @dataclass(frozen=True, repr=False)
 class Check:
     """Everything that was found. `records` are counted, of which `kept` fit every table."""
@@ -95,12 +111,15 @@ class Check:
     tables: tuple[CheckedTable, ...]
     persons: Persons | None
     households: dict[str, int]
+    rows: CountedRows | None
 
     def as_mapping(self) -> dict[str, Any]:
         found = {name: getattr(self, name) for name in ("title", "records", "kept", "nulls")}
         tables = [{**vars(table), "foreign": [vars(each) for each in table.foreign]} for table in self.tables]
         persons = None if self.persons is None else vars(self.persons)
-        return {"confidential": HEADING, **found, "persons": persons, "households": self.households, "tables": tables}
+        rows = None if self.rows is None else vars(self.rows)
+        more = {"persons": persons, "households": self.households, "rows": rows, "tables": tables}
+        return {"confidential": HEADING, **found, **more}
 
     def sections(self) -> dict[str, list[str]]:
         """Return headings with their sentences, in reading order."""
@@ -118,6 +137,7 @@ class Check:
             told = [f"{_counted(self.records)}; {self.kept:,} fit every table and are counted, {left:,} do not fit."]
         if self.persons is not None:
             told += _about(self.persons)
+        told += [] if self.rows is None else _about_rows(self.rows)
         for words, households in self.households.items():
             told.append(
                 f"{households:,} household{'s' * (households > 1)} of which each {words}: a release is refused."
@@ -128,6 +148,11 @@ class Check:
 
     def _table(self, table: CheckedTable) -> list[str]:
         told = [f"{_counted(table.fitting)} fit."]
+        for level, (rows, one) in table.elsewhere.items():
+            told.append(
+                f"{rows:,} rows name another {level!r} than the domain gives their lowest place, such as {one}: they "
+                "are counted by the lowest place alone; match: path would refuse them."
+            )
         if table.missing:
             told.append(f"{_counted(table.missing)} without a value somewhere: {_happens(self.rules['nulls'])}.")
         if table.outside:
@@ -170,14 +195,14 @@ def check(job: Laid, source: Any = None) -> Check:
         numbers = np.array([each or 0 for each in found], dtype=object).reshape(-1, len(_HOW))
         filled = count_cells(engine, job.tables)
         tables = tuple(
-            _table(engine, i, table, numbers[i].tolist(), counted.cells, used)
+            _table(engine, i, table, numbers[i].tolist(), counted.cells, used, _elsewhere(engine, job, source, table))
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
         )
-        persons = _persons(engine, job, source)
+        persons, rows = _persons(engine, job, source), _rows(engine, job, source)
         households = {words: many for table in linked for words, many in faults(engine, job, table).items() if many}
     nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
     rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
-    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households)
+    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households, rows)
 
 
 #: Cells of records that fit, have no value somewhere, lie outside.
@@ -191,6 +216,7 @@ def _table(
     numbers: list[int],
     cells: Any,
     used: Sequence[str],
+    elsewhere: dict[str, tuple[int, str]],
 ) -> CheckedTable:
     strange: list[Foreign] = []
     different: dict[str, int] = {}
@@ -216,7 +242,35 @@ def _table(
                 figures[name] = int(answer[rows].sum())
     broken = violated(table, cells)
     fitting, missing, outside = numbers
-    return CheckedTable(table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken)
+    return CheckedTable(
+        table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken, elsewhere
+    )
+
+
+def _elsewhere(
+    engine: duckdb.DuckDBPyConnection, job: Laid, source: Any, table: LaidTable
+) -> dict[str, tuple[int, str]]:
+    """Compare the upper levels that records name with those of their lowest place, by which they are counted."""
+    layout = table.layout
+    if layout.places is None or layout.asked.match == "path":
+        return {}
+    lowest, called = layout.names[-1], job.spec.data.columns
+    with opened(engine, job.spec, source) as records:
+        upper = [level for level in layout.names[:-1] if called.get(level, level) in records.kinds()]
+        asked = Asked(tuple(called.get(level, level) for level in (*upper, lowest)))
+        named = engine.execute(f"FROM {records.counted(asked)}").fetchall() if upper else []
+    tree, nodes, texts = layout.places, layout.places.leaves, dict[str, Any]()
+    for level in reversed(layout.names):
+        texts[level], nodes = np.asarray(tree.names, dtype=object)[nodes].tolist(), tree.parents[nodes]
+    inside = (
+        dict(zip(texts[lowest], zip(*(texts[level] for level in upper), strict=True), strict=True)) if upper else {}
+    )
+    found: dict[str, tuple[int, str]] = {}
+    for *places, place, rows in named:
+        for level, said, known in zip(upper, places, inside.get(place, ()), strict=False):
+            if said is not None and said != known:
+                found[level] = (found.get(level, (0, ""))[0] + int(rows), f"{said!r} for {place!r}, in {known!r}")
+    return found
 
 
 def _in_common(table: LaidTable, figure: str, rows: Sequence[int]) -> str:
@@ -240,6 +294,33 @@ def _persons(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> Perso
         persons, twice, more, left = engine.execute(named).fetchall()[0]
         (nobody,) = engine.execute(f"SELECT sum(n) FROM ({alike}) WHERE t0 IS NULL").fetchall()[0]
     return Persons(limit.column, int(persons), int(twice), int(more), int(left or 0), int(nobody or 0))
+
+
+def _rows(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> CountedRows | None:
+    """Look at rows that stand for several records each: at equal names, and at counts that are none."""
+    asked = asked_of(job)
+    if asked.count is None:
+        return None
+    with opened(engine, job.spec, source) as records:
+        alike = f"SELECT * EXCLUDE n, sum(n) AS n FROM {records.counted(Asked(asked.columns))} GROUP BY ALL"
+        (repeated,) = engine.execute(f"SELECT sum(n - 1) FROM ({alike})").fetchall()[0]
+        missing = f"SELECT count(*) FROM {records.counted(asked)} WHERE n IS NULL"
+        (uncounted,) = engine.execute(missing).fetchall()[0]
+        first = records.uncounted(asked.count) if uncounted else None
+    return CountedRows(asked.count, int(repeated or 0), int(uncounted), first)
+
+
+def _about_rows(rows: CountedRows) -> list[str]:
+    told = []
+    if rows.repeated:
+        told.append(f"{rows.repeated:,} rows have the names of another row: their counts {rows.column!r} are added up.")
+    if rows.uncounted:
+        where = "" if rows.first is None else f" (the first is row {rows.first:,})"
+        told.append(
+            f"{rows.column!r} is missing, or no whole number of 0 or more, in rows of {rows.uncounted:,} different "
+            f"names{where}: a release is refused, and they count nothing here."
+        )
+    return told
 
 
 def _about(persons: Persons) -> list[str]:

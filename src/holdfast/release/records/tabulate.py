@@ -132,11 +132,22 @@ def tabulate(
     return [counted.cells for counted in filled]
 
 
-def refuse_unopened(job: Laid) -> None:
-    """Refuse a source of the spec that is not there, cannot be opened or lacks a column; no record is counted."""
+def refuse_unopened(job: Laid, source: Any = None) -> None:
+    """Refuse records that are not there, cannot be opened or lack a column; no record is counted."""
     flat = job.counting
-    with counting_session() as engine, _readable(flat, None), opened(engine, flat.spec, None) as records:
+    with counting_session() as engine, _readable(flat, source), opened(engine, flat.spec, source) as records:
         _refuse_columns(flat, asked_of(flat), records.kinds())
+
+
+def suggested_columns(job: Laid) -> tuple[dict[str, str], str | None]:
+    """How a source seems to call columns of the tables, and its column of counts; by names and types alone."""
+    asked = asked_of(job)
+    with counting_session() as engine, _readable(job, None), opened(engine, job.spec, None) as records:
+        kinds = records.kinds()
+    others = [name for name in kinds if name not in asked.columns]
+    near = {column: nearest(column, others) for column in asked.columns if column not in kinds}
+    counts = (name for name in others if name.lower() in COUNTS and kinds[name].startswith(_NUMBERS))
+    return {column: each[0] for column, each in near.items() if each is not None}, next(counts, None)
 
 
 @contextmanager
@@ -145,7 +156,7 @@ def distinct_values(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Let the source count itself; the session has the result as a table VALUES of its own while this lasts.
 
-    `nobody`: records without a person are left out, whatever the spec says.
+    `nobody`: records without a person, and rows without a count, are left out whatever the spec says.
     """
     asked = asked_of(job, nobody)
     with counting_session() as engine, watched(engine):
@@ -154,6 +165,8 @@ def distinct_values(
                 made(records.origin)
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
+                if nobody:
+                    engine.execute(f"UPDATE {VALUES} SET n = 0 WHERE n IS NULL")
                 _refuse_uncounted(engine, job, records, asked)
             yield engine
         except duckdb.OutOfMemoryException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -50,11 +50,15 @@ GUESS = "  # guess: 100            # a public guess of a typical count, for the 
 
 @dataclass(frozen=True)
 class Suggested:
-    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts."""
+    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts.
+
+    `renamed`: what the records call some of the columns.
+    """
 
     kind: str
     columns: tuple[str, ...]
     count: str | None
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 def suggested(domain: Path) -> Suggested:
@@ -66,8 +70,8 @@ def suggested(domain: Path) -> Suggested:
     return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count)
 
 
-def starting_spec(found: Suggested, source: str, domain: Path, file: str) -> str:
-    """Return the text of a spec; `domain` is how it names the public file."""
+def starting_spec(found: Suggested, source: str, domain: Path, file: str, table: str | None = None) -> str:
+    """Return the text of a spec; `domain` is how it names the public file, `table` the one inside a database."""
     if SECRET.search(source):
         raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
     listed = ", ".join(map(_plain, found.columns))
@@ -76,12 +80,17 @@ def starting_spec(found: Suggested, source: str, domain: Path, file: str) -> str
         "histogram": f"  histogram: {listed}",
         "cube": f"  cube: [{listed}]   # axes; margins: [[a], [a, b], []] measures margins instead",
     }
+    data = [f"  table: {_plain(table)}"] if table else []
+    if found.renamed:
+        names = ", ".join(f"{_plain(column)}: {_plain(name)}" for column, name in found.renamed.items())
+        data.append(f"  columns: {{{names}}}   # how the records call columns of the domain: look at it")
+    data.append(COUNTED.format(_plain(found.count)) if found.count else NOT_COUNTED)
     first = "total" if found.kind == "histogram" else _plain(found.columns[0])
     return SPEC.format(
         file=file,
         title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
         source=_plain(source),
-        data=COUNTED.format(_plain(found.count)) if found.count else NOT_COUNTED,
+        data="\n".join(data),
         domain=_plain(str(domain)),
         table=f"{words[found.kind]}\n{GUESS}",
         first=first,
