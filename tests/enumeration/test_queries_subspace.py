@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused
+from holdfast.constraints import NullSpace
 from holdfast.domains import Cube, Hierarchy
 from holdfast.privacy.projected_losses import sensitivity_within
 from holdfast.queries import Neighbours, counts, histogram, margins, query, workload
@@ -62,32 +62,32 @@ def test_general_rows_are_projected_numerically_and_rounded_up(p, kind):
 
 @pytest.mark.parametrize("p", NORMS)
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
-def test_equalities_that_share_no_cell_have_a_closed_form(p, kind):
+def test_equalities_that_share_no_cell(p, kind):
     rng = np.random.default_rng(52)
     for _ in range(40):
         n = int(rng.integers(2, 8))
         owner = rng.integers(-1, 3, n)
         rows = np.array([(owner == r) * rng.integers(1, 4, n) * rng.choice([-1, 1], n) for r in range(3)])
-        found = sensitivity_within(histogram(n), p, kind, refusing(rows))
-        assert found == pytest.approx(truth(histogram(n), p, kind, rows), rel=1e-12, abs=1e-12)
+        found, expected = sensitivity_within(histogram(n), p, kind, space(rows)), truth(histogram(n), p, kind, rows)
+        assert found == pytest.approx(expected, rel=2e-9, abs=1e-12)
+        assert found >= expected * (1 - 1e-13)
 
 
 def test_an_exchange_between_two_equal_equalities():
     rows = np.repeat(np.eye(2, dtype=int), 3, axis=1)
     # Each image is (2/3, −1/3, −1/3) in its own row: 4/3 each, more than the 2 of an exchange in one row.
-    assert sensitivity_within(histogram(6), 1, "replace-one", refusing(rows)) == pytest.approx(8 / 3, rel=1e-15)
+    assert sensitivity_within(histogram(6), 1, "replace-one", space(rows)) == pytest.approx(8 / 3, rel=1e-9)
     assert truth(histogram(6), 1, "replace-one", rows) == pytest.approx(8 / 3)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 7, 1000, 999_999])
-def test_a_histogram_with_exact_total_is_exact_to_the_double(n):
-    within = refusing(np.ones((1, n), int))
+@pytest.mark.parametrize("n", [2, 3, 5, 7, 1000, 99_999])
+def test_a_histogram_with_exact_total(n):
+    within = NullSpace.of(csr_array(np.ones((1, n), int)))
     exact = 2 * (1 - Fraction(1, n))
-    assert sensitivity_within(histogram(n), 1, "add-remove", within) in (float(exact), math.nextafter(float(exact), 3))
-    assert Fraction(sensitivity_within(histogram(n), 1, "add-remove", within)) >= exact
-    length = sensitivity_within(histogram(n), 2, "add-remove", within)
-    assert Fraction(math.nextafter(length, 0)) ** 2 < exact / 2 <= Fraction(length) ** 2
-    assert sensitivity_within(histogram(n), 1, "replace-one", within) == 2
+    for p, power in ((1, exact), (2, exact / 2)):
+        found = Fraction(sensitivity_within(histogram(n), p, "add-remove", within)) ** p
+        assert power <= found <= power * (1 + Fraction(1, 10**8))
+    assert sensitivity_within(histogram(n), 1, "replace-one", within) == pytest.approx(2, rel=1e-8)
 
 
 @pytest.mark.parametrize("p", NORMS)

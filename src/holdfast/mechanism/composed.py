@@ -16,25 +16,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Number, Refused, listed
+from holdfast.arguments import Number, Refused, listed
 from holdfast.constraints import System
-from holdfast.exact.elimination import eliminate
-from holdfast.exact.lattice_bases import rational_basis
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture
 from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Guarantee
 from holdfast.privacy import compose as compose_statements
 from holdfast.privacy.composition import DIFFERENT_FIGURES, THESE_RECORDS_ONLY
-from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published, same_for
+from holdfast.privacy.invariants import MOST_CELLS, MOST_RECORDS, NAMED, made_of, named, published, same_for
 from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
 from holdfast.queries.exact_weights import Weights
 
 SomeMechanism = Mechanism | Mixture | Projected
 MECHANISMS = (Mechanism, Mixture, Projected)
 
-#: Cells up to which it is worked out which outputs the figures of all parts determine by addition and subtraction.
-MOST_CELLS = 4_000
 NO_MOVE = (
     "no change of a few records keeps what must hold in all parts together, so no statement holds: publish fewer exact "
     "figures"
@@ -271,25 +267,13 @@ def _given_away(parts: list[_Part], query: Query, moves: Moves) -> list[str]:
     words = []
     if int(query.cells or 0) <= MOST_CELLS:
         on_cells = [sparse.csr_array(part.rows @ part.mechanism.query.columns) for part in parts]
-        together = _determined(query, on_cells)
+        together = made_of(query, on_cells)
         for rows in on_cells:
-            together &= ~_determined(query, [rows])
+            together &= ~made_of(query, [rows])
         words += _names(query, together, "determined by the exact figures of all parts together, by none alone")
         structural = [sparse.csr_array(part.structural @ part.mechanism.query.columns) for part in parts]
-        frozen &= ~together & ~_determined(query, structural)
+        frozen &= ~together & ~made_of(query, structural)
     return words + _names(query, frozen, same_for(moves.records))
-
-
-def _determined(query: Query, rows: list[sparse.csr_array]) -> npt.NDArray[np.bool_]:
-    """Which outputs are sums and differences of these rows on the cells."""
-    basis = rational_basis(eliminate(sparse.csr_array(sparse.vstack(rows, format="csr"))))
-    outputs = query.columns
-    size = abs(outputs).astype(np.float64) @ abs(basis).astype(np.float64)
-    if size.nnz and float(size.max()) >= LARGEST:
-        return np.zeros(query.n, dtype=bool)
-    left = sparse.csr_array(outputs @ basis)
-    left.eliminate_zeros()
-    return np.asarray(np.diff(left.indptr) == 0)
 
 
 def _names(query: Query, chosen: npt.NDArray[np.bool_], why: str) -> list[str]:

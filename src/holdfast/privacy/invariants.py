@@ -109,16 +109,20 @@ def determined(query: Query, rows: Any, *, total: bool = False) -> Bools:
 
     So they are if no number of records that keeps the rows alters them. Up to MOST_CELLS cells; beyond, none is said.
     """
-    nothing = np.zeros(query.n, dtype=bool)
     if int(query.cells or MOST_CELLS + 1) > MOST_CELLS or query.columns.dtype.kind != "i":
-        return nothing
+        return np.zeros(query.n, dtype=bool)
     kept = [signatures(rows, query.columns, None).matrix.tocsr()]
     if total:
         kept.append(sparse.csr_array(np.ones((1, query.columns.shape[1]), dtype=np.int64)))
-    basis = rational_basis(eliminate(sparse.csr_array(sparse.vstack(kept, format="csr"))))
+    return made_of(query, kept)
+
+
+def made_of(query: Query, rows: Sequence[sparse.csr_array]) -> Bools:
+    """Tell which outputs are sums and differences of these rows on the cells; none where numbers are too large."""
+    basis = rational_basis(eliminate(sparse.csr_array(sparse.vstack(rows, format="csr"))))
     size = abs(query.columns).astype(np.float64) @ abs(basis).astype(np.float64)
     if size.nnz and float(size.max()) >= LARGEST:
-        return nothing
+        return np.zeros(query.n, dtype=bool)
     left = sparse.csr_array(query.columns @ basis)
     left.eliminate_zeros()
     return np.asarray(np.diff(left.indptr) == 0)
