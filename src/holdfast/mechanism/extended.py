@@ -256,15 +256,9 @@ def _whole(
             raise Refused("no way is known to draw whole Laplace noise given these equalities: use integer=False")
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    otherwise_drawn = drawn and "lattice" not in given.method  # the same lattice law has a ρ of its own, in fractions
-    if spherical and otherwise_drawn:
+    if spherical and drawn:
         return _meeting(given, budget)
-    try:
-        return _on_lattice(given.base, constraint, system, law, costs, budget)
-    except Refused:
-        if spherical and "rho" not in budget and drawn:
-            return _meeting(given, budget)
-        raise
+    return _on_lattice(given.base, constraint, system, law, costs, budget)
 
 
 def _rho(budget: dict[str, Fraction]) -> Fraction:

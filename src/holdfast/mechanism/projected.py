@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,10 +25,6 @@ from holdfast.privacy.invariants import NO_MOVE, published, sharing
 from holdfast.queries import Moves, Query
 
 CLAIMED = "rests on the guarantee claimed for a mechanism that is not holdfast's and was not checked"
-#: Whole numbers below this are doubles; numbers between SMALL and 1/SMALL have products whose errors are doubles too.
-LARGEST_DOUBLE, SMALL = 2**53, 1e-140
-#: What splits a double into two halves of 26 bits.
-SPLITTER = 2.0**27 + 1
 BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
 
 
@@ -136,30 +131,10 @@ def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     """A·values, rounded once: two values with the same exact product have the same one here."""
     if (values == np.rint(values)).all() and np.abs(values).max(initial=0.0) < LARGEST:
         return products(rows, values.astype(np.int64)[:, None])[:, 0].astype(np.float64)
-    ends = rows.indptr.tolist()
-    first, second = values[rows.indices], rows.data.astype(np.float64)
-    sizes = np.abs(first[first != 0])
-    if (
-        np.abs(rows.data).max(initial=0) < LARGEST_DOUBLE
-        and SMALL < sizes.min(initial=1.0) <= sizes.max(initial=1.0) < 1 / SMALL
-    ):
-        terms = np.stack(_exact_product(first, second), axis=1)
-        return np.array([math.fsum(terms[a:b].ravel().tolist()) for a, b in pairwise(ends)])
     exact = [Fraction(value) for value in values.tolist()]
-    sums = (
-        sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in pairwise(ends)
-    )
+    places, entries = rows.indices.tolist(), rows.data.tolist()
+    sums = (sum((entries[k] * exact[places[k]] for k in range(*each)), Fraction(0)) for each in pairwise(rows.indptr))
     return np.array([float(value) for value in sums])
-
-
-def _exact_product(
-    a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """a·b as the sum of two doubles, exactly, away from the ends of their range (Dekker 1971)."""
-    product = a * b
-    high_a, high_b = ((SPLITTER * each) - (SPLITTER * each - each) for each in (a, b))
-    low_a, low_b = a - high_a, b - high_b
-    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
 
 
 def _unknown(*_: Any) -> None:

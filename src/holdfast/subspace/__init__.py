@@ -2,8 +2,7 @@
 
 from holdfast.subspace.choose import GAUSSIAN, LAWS, choose
 from holdfast.subspace.lattice_noise import LatticeGaussian, lattice_gaussian, lattice_promise
-from holdfast.subspace.law import SubspaceLaw
-from holdfast.subspace.promise import promise
+from holdfast.subspace.law import SubspaceLaw, promise
 
 __all__ = [
     "GAUSSIAN",
