@@ -5,8 +5,6 @@ import pytest
 from scipy import linalg
 
 import holdfast as hf
-from holdfast.given import Problem
-from holdfast.given.exact import hierarchy
 from holdfast.given.exact.normal import gaussian_tree
 
 INF = np.inf
@@ -146,29 +144,3 @@ def test_scales_far_apart_keep_their_precision():
     assert errors[0] == pytest.approx(1e-6, rel=1e-9)
     assert errors[1] == pytest.approx(1, rel=1e-9)
     assert errors[2] == pytest.approx(1, rel=1e-9)
-
-
-@pytest.mark.parametrize("exact", [[], [0], [1, 2]])
-def test_whole_noise_has_the_errors_of_normal_noise(exact, monkeypatch):
-    """From one pass on large hierarchies, from the messages on others: they agree as far as is proved."""
-    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2, 6, 6])
-    held = hf.consistent(tree) & hf.invariant(hf.exact_nodes(tree, exact)) if exact else hf.consistent(tree)
-    law = hf.gaussian(hf.counts(tree), scale=[5, 5, 6, 5, 7, 5, 5, 5, 6, 5]).base.law
-
-    def spread():
-        return hierarchy.spread(Problem(law, held.system(tree.n)))
-
-    messages = spread()
-    monkeypatch.setattr(hierarchy, "SMALL", 0)
-    monkeypatch.setattr(hierarchy.Marginals, "variance_of_sum", None)
-    normal = spread()
-    assert normal.standard_errors == pytest.approx(messages.standard_errors, rel=1e-6, abs=1e-12)
-    for weights in np.random.default_rng(len(exact)).normal(size=(5, tree.n)):
-        assert normal.variance_of(weights) == pytest.approx(messages.variance_of(weights), rel=1e-6)
-
-
-def test_narrow_whole_noise_is_not_taken_for_normal():
-    tree = hf.Hierarchy.from_parents([-1, 0, 0])
-    for scale, normal in ((0.7, False), (3, True)):
-        law = hf.gaussian(hf.counts(tree), scale=scale).base.law
-        assert (hierarchy._normal(Problem(law, hf.consistent(tree).system(3))) is not None) is normal

@@ -25,14 +25,13 @@ class ErrorModel:
 
     "moved": the noise is moved there by least squares with `spreads`, "normal": and the law is normal, or all that is
     known of a normal law are variances, where there are no rows. "given": whole
-    noise given that it lies there; `almost_normal`: and sums of many steps are taken to be normal.
+    noise given that it lies there.
     """
 
     kind: Literal["moved", "normal", "given"]
     law: Independent
     rows: Callable[[], Any] | None = None
     spreads: Floats | None = None
-    almost_normal: bool = False
     unit: float = 1.0
 
 

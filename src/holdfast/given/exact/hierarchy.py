@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,17 +10,12 @@ from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.error_model import ErrorModel, tilted
 from holdfast.noise.independent import Independent
-from holdfast.noise.inversion import Characteristic, same_size
+from holdfast.noise.inversion import Characteristic
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees.circles.errors.marginals import Marginals
 from holdfast.trees.circles.sampler import Sampler, reaches
-from holdfast.trees.normal.passes import NormalPasses
 from holdfast.trees.shape.forest import Forest
-
-#: The largest share by which a variance of whole Gaussian noise may differ from that of normal noise in its place, and
-#: outputs up to which it is not put there.
-ALMOST_NORMAL, SMALL = 1e-6, 3_000
 
 
 def accepts(problem: Problem) -> bool:
@@ -77,27 +71,6 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     return _sampler(problem, truth).draw(size, stream)
 
 
-@kept
-def _normal(problem: Problem) -> NormalPasses | None:
-    """Normal noise in place of whole Gaussian noise, where no variance of a weighted sum differs; None elsewhere.
-
-    It differs by a share of at most 3.1·n·e^{−π²d}, where 1/d bounds the precision of a leaf given all others
-    (docs/theory/circles.md, section 7).
-    """
-    law, forest = problem.law, problem.forest
-    assert forest is not None
-    if law.kind != "gaussian":
-        return None
-    with np.errstate(divide="ignore"):  # very narrow noise
-        precision = 1 / law.variances
-    for some in forest.by_depth[1:]:
-        precision[some] += precision[forest.parents[some]]
-    least = 1 / (precision.max() * (2 if forest.exact.any() else 1))
-    if 3.1 * law.n * np.exp(-(np.pi**2) * least) > ALMOST_NORMAL:
-        return None
-    return NormalPasses.of(forest.parents, law.variances, forest.exact)
-
-
 def spread(problem: Problem) -> Spread | None:
     """Errors from the messages where the law does not depend on the data: of single outputs and of weighted sums."""
     if problem.depends_on_data:
@@ -105,29 +78,9 @@ def spread(problem: Problem) -> Spread | None:
     assert problem.forest is not None
     found, sums = Marginals(_sampler(problem, None)), TreeSums(problem.forest, problem.law)
     model = ErrorModel("given", problem.law, lambda: problem.space.rows, problem.law.variances)
-    normal = None if problem.law.n <= SMALL else _normal(problem)
-    if normal is None:
-        characteristic = Characteristic(found.characteristic, sums.at_leaves, sums.tilted)
-        errors = np.sqrt(found.variances)
-        return Spread(errors, found.variance_of_sum, found.quantiles, characteristic=characteristic, model=model)
-    errors = np.empty(problem.law.n)
-    errors[normal.order] = np.sqrt(normal.variances())
-
-    def variance_of(weights: Floats) -> float:
-        return normal.variance_of(weights[normal.order])
-
-    def of(weights: Floats, frequencies: Floats) -> Floats | None:
-        if many_steps(sums.at_leaves(weights), variance_of, signed=not sums.forest.exact.any()):
-            return np.asarray(np.exp(-(frequencies**2) * variance_of(weights) / 2))
-        return found.characteristic(weights, frequencies)
-
-    characteristic = Characteristic(of, sums.at_leaves, lambda weights, t: t * t * variance_of(weights) / 2)
-    model = replace(model, almost_normal=True)
-    return Spread(errors, variance_of, found.quantiles, characteristic=characteristic, model=model)
-
-
-#: Standard errors, in weights, from which on equal weights hide that Gaussian noise is whole.
-MANY_STEPS = 32
+    characteristic = Characteristic(found.characteristic, sums.at_leaves, sums.tilted)
+    errors = np.sqrt(found.variances)
+    return Spread(errors, found.variance_of_sum, found.quantiles, characteristic=characteristic, model=model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,15 +130,3 @@ class TreeSums:
             if one is not None:
                 result[some] = tilted(one, slopes[some])
         return result
-
-
-def many_steps(leaves: Floats, variance_of: Callable[[Floats], float], *, signed: bool) -> bool:
-    """Whether a sum of whole Gaussian noise has the characteristic function of normal noise wherever that counts.
-
-    All leaves that count have one weight, MANY_STEPS times smaller than the error; `signed`: or its negative. Other
-    sums can be nearly always on few numbers.
-    """
-    size = same_size(leaves)
-    if size is None or (not signed and leaves.min() < 0 < leaves.max()):
-        return False
-    return min(variance_of(leaves), variance_of(np.abs(leaves))) >= (MANY_STEPS * size) ** 2

@@ -122,7 +122,7 @@ def _free_rows(model: ErrorModel) -> tuple[Any, Any] | None:
     except Refused:
         return None
     unmeasured = ~np.isfinite(model.law.variances)
-    if model.kind != "given" or model.almost_normal:
+    if model.kind != "given":
         return None if isinstance(rows, OwnSums) else _without(rows, np.flatnonzero(unmeasured))
     inner = np.zeros(model.law.n, dtype=bool)
     below = np.minimum.reduceat(rows.data, rows.indptr[:-1]) < 0  # a parent counts once and its children less
@@ -217,7 +217,6 @@ def model_asked(model: ErrorModel, rows: Any, told: Any) -> dict[str, Any]:
         "kind": model.kind,
         "gaussian": law.kind == "gaussian",
         "integer": law.integer,
-        "almost": model.almost_normal,
         "unit": model.unit,
         "parameter": [None if one is None else float(getattr(one, sizes)) for one in laws],
         "variance": [None if one is None else one.variance for one in laws],

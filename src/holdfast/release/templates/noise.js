@@ -1,6 +1,6 @@
 /* Weighted sums of the noise of a table: what its page says of the law, made into what `reaches` asks for. */
 const noiseOf = (() => {
-  const MANY_STEPS = 32, FAINT = 1e-14, MOST_NEAR = 160;
+  const FAINT = 1e-14, MOST_NEAR = 160;
   const dot = (a, b) => {
     let found = 0;
     for (let i = 0; i < a.length; i += 1) found += a[i] * b[i];
@@ -407,18 +407,6 @@ const noiseOf = (() => {
       const all = leavesOf(weights), leaves = different(all), most = largest(leaves);
       if (!most) return { error: 0 };
       const phi = prepared(weights), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
-      if (law.almost) { /* sums of many steps of many outputs are normal, as far as doubles tell */
-        const square = (some) => {
-          let all = 0;
-          moved(law, some).forEach((each, i) => { if (each) all += each * each * law.spread[i]; });
-          return all;
-        };
-        const variance = square(weights), error = Math.sqrt(variance);
-        const outputs = all.slice(0, law.which.length), least = signed ? Math.min(variance, square(outputs.map(Math.abs))) : variance;
-        const normal = reaches.same(different(outputs)) && !(signed && exact.includes(1)) && least >= (MANY_STEPS * most) ** 2;
-        const known = normal ? (x) => Math.exp(-x * x * variance / 2) : phi;
-        return { error, phi: known, fallen: known, lattice: true, leaves, around: () => 30 * error + 2 * most };
-      }
       let rough = 0;
       for (let v = 0; v < count; v += 1) if (all[v]) rough += all[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
       let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */
