@@ -256,7 +256,7 @@ def _whole(
             raise Refused("no way is known to draw whole Laplace noise given these equalities: use integer=False")
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    if spherical and drawn:
+    if spherical and drawn and "lattice" not in given.method:  # the same lattice law has a ρ of its own, in fractions
         return _meeting(given, budget)
     return _on_lattice(given.base, constraint, system, law, costs, budget)
 
