@@ -24,13 +24,11 @@ from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import engines as drawing
 from holdfast.release.pieces import parts, spark
 from holdfast.release.pieces import passes as making
+from holdfast.release.pieces.cut import Group, Here, packed, unpacked
 from holdfast.release.pieces.parts import Sheets
-from holdfast.release.pieces.passes import gathered
-from holdfast.release.pieces.pieces import Pieces
-from holdfast.release.pieces.tasks import Group, Here, packed, unpacked
+from holdfast.release.pieces.passes import Pieces, gathered
 from holdfast.release.storage.tables import ROW, read_parquet
 
 SIZES = (81_000, 810_000, 8_100_000)
@@ -178,7 +176,7 @@ def measure(cluster, blocks, compare):
     before, own, moved = peak(), time.process_time(), shuffled(cluster)
     with Watched() as watched:
         _, together = timed(
-            lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
+            lambda: spark.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
         )
     after, own, moved, alone = peak(), time.process_time() - own, shuffled(cluster) - moved, float("nan")
     if compare:

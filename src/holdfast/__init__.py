@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         refinement_loss,
     )
     from holdfast.release.certificate.load import load
-    from holdfast.release.compare import compare
+    from holdfast.release.plan import compare
     from holdfast.release.ready import job
     from holdfast.trees.normal.split import best_shares
 

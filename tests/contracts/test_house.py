@@ -64,7 +64,7 @@ def test_no_clock_decides_a_result(modules):
         "holdfast.release.plan",
         "holdfast.auditing.sampling",
         "holdfast.release.audit",
-        "holdfast.papers.running",
+        "holdfast.papers.catalogue",
     }
     assert not [module.name for module in modules if '"time_limit"' in module.text]
 

@@ -1,6 +1,5 @@
 """The theorems of proofs/ are checked by Coq where it is installed, and what is written about them is there."""
 
-import itertools
 import re
 import shutil
 import subprocess
@@ -9,7 +8,7 @@ import pytest
 import yaml
 
 import example_jobs
-from holdfast.release.job import errors, sizes
+from holdfast.release.job import errors, table
 from holdfast.release.job.job import Job
 from holdfast.release.spec.places import Places
 from holdfast.release.spec.spec import checked
@@ -83,15 +82,15 @@ def test_words_that_stand_beside_theorems_are_of_one_reason(generator):
 
 @pytest.mark.parametrize("path", sorted(example_jobs.EXAMPLES.glob("*/spec.yaml")), ids=lambda path: path.parent.name)
 def test_every_reason_in_a_certificate_of_an_example_is_checked(path, generator, monkeypatch):
-    for place, few in itertools.product((errors, sizes), ("TABLES", "SOLVED_TABLES")):
+    for place, few in (*((errors, name) for name in ("TABLES", "SOLVED_TABLES")), (table, "TABLES_BY_SIZE")):
         monkeypatch.setattr(place, few, 5)
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for table in (values["table"], *values["table"].get("linked", {}).values()):
-        if table.get("shares") == "best":  # which takes seconds, and no reason depends on it
-            del table["shares"]
-            table.pop("minimise", None), table.pop("weights", None)
+    for asked in (values["table"], *values["table"].get("linked", {}).values()):
+        if asked.get("shares") == "best":  # which takes seconds, and no reason depends on it
+            del asked["shares"]
+            asked.pop("minimise", None), asked.pop("weights", None)
     job = Job.from_spec(checked(values, Places(path)))
-    for statement in [*job.guarantees, *(statement for table in job.tables for statement in table.statements)]:
+    for statement in [*job.guarantees, *(statement for each in job.tables for statement in each.statements)]:
         for sentence in re.split(r"; (?![^(]*\))", statement.because):
             known = any(words in sentence for words in generator.CHECKED)
             assert known or sentence == "ε is converted from ρ", sentence

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.auditing.listing import listed
 from holdfast.auditing.pairs import Pair, changes, neighbouring, records_changed, searched_pairs
-from holdfast.auditing.tested_claims import Claim, Losses
+from holdfast.auditing.tested_claims import Claim, Losses, listed
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 

@@ -16,9 +16,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.exchange.assessment import OPEN, assessment
 from holdfast.exchange.events import as_dp_event, event_of, exported, guarantees_of, imported
-from holdfast.exchange.formats import croissant, of_mended, of_release, registry_entry
+from holdfast.exchange.formats import OPEN, assessment, croissant, of_mended, of_release, registry_entry
 from holdfast.privacy import compose
 from holdfast.queries import Neighbours
 from holdfast.release.ledger.accounts import Overspent

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 import holdfast as hf
-from holdfast.papers.two_views.city import PRINTED
+from holdfast.papers.two_views_city import PRINTED
 
 
 def information(p, q):

@@ -5,11 +5,11 @@ import pytest
 from holdfast.mechanism.published import linear_estimates as linear
 from holdfast.noise import spread
 from holdfast.onto.ways import areas
-from holdfast.release.job import errors, sizes
+from holdfast.release.job import errors, table
 
 FEWER = (
     (errors, {"TABLES": 200, "SOLVED_TABLES": 10, "AREA_TABLES": 4}),
-    (sizes, {"TABLES": 20, "SOLVED_TABLES": 4}),
+    (table, {"TABLES_BY_SIZE": 20, "SOLVED_BY_SIZE": 4}),
     *((module, {"STUDY": 2_000}) for module in (spread, areas, linear)),
 )
 

@@ -9,7 +9,7 @@ import pytest
 import holdfast as hf
 from holdfast.onto.ways import areas
 from holdfast.release.error_targets import judged
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.job import sharing
 from holdfast.release.spec.places import SpecError
 from holdfast.release.spec.table import MINIMISE

@@ -10,7 +10,7 @@ import pytest
 import released
 from holdfast.release.certificate.certificate import Certificate, schema
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
-from holdfast.release.facts.table import Interval
+from holdfast.release.facts import Interval
 from holdfast.release.run import release
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

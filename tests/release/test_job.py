@@ -7,7 +7,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import compose
-from holdfast.release.job.caveats import LISTS
+from holdfast.release.job.job import LISTS
 from holdfast.release.job.methods import MOVES
 from holdfast.release.plan import plan
 from holdfast.release.spec.places import SpecError

@@ -11,13 +11,9 @@ from holdfast.arrays import together
 from holdfast.mechanism.onto_moves import moved
 from holdfast.randomness import Keys
 from holdfast.release.pieces import cut as cut_module
-from holdfast.release.pieces import tasks
-from holdfast.release.pieces.cut import TOP, Cut, coins_of, measured
-from holdfast.release.pieces.engines import NO_FRAME, drawing
-from holdfast.release.pieces.passes import gathered, measure
-from holdfast.release.pieces.pieces import NOT_IN_PIECES, Pieces
-from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
-from holdfast.release.pieces.tasks import Held, packed, unpacked
+from holdfast.release.pieces.cut import TOP, Cut, Held, coins_of, measured, packed, unpacked
+from holdfast.release.pieces.passes import NOT_IN_PIECES, Pieces, gathered, measure
+from holdfast.release.pieces.spark import NO_FRAME, OVERHEARD, READABLE, drawing, refuse_open
 from jobs import job, tree
 
 
@@ -120,7 +116,7 @@ def test_groups_change_no_table_that_is_moved(monkeypatch):
         made.append(gathered(pieces, cells, bytes(32))[0].tolist())
         largest = max(group.figures for group in pieces.groups(cells))
         assert pieces.cut.largest_group == largest
-    monkeypatch.setattr(tasks, "together", lambda _: together(1 << 20))
+    monkeypatch.setattr(cut_module, "together", lambda _: together(1 << 20))
     made.append(gathered(pieces, cells, bytes(32))[0].tolist())
     assert made[0] == made[1] == made[2] == made[3]
 

@@ -9,7 +9,7 @@ from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import schema
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.explain import explain
-from holdfast.release.facts.table import Interval
+from holdfast.release.facts import Interval
 from holdfast.release.job.protecting import EACH_ALONE
 from holdfast.release.plan import plan
 from holdfast.release.spec.spec import spec_schema

@@ -6,10 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-import holdfast.proving.kernel as kernel
+import holdfast.proving.prove as kernel
 from holdfast.arguments import Refused
-from holdfast.proving.claims import claim
-from holdfast.proving.prove import prove, written
+from holdfast.proving.prove import claim, prove, written
 from holdfast.release.certificate.certificate import FILE as CERTIFICATE
 from holdfast.release.certificate.certificate import read_certificate, seal_of
 from holdfast.release.run import release

@@ -17,7 +17,7 @@ from holdfast.randomness import seeded
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
-from holdfast.release.job.sizes import errors_by_size, spread_counts
+from holdfast.release.job.table import errors_by_size, spread_counts
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.report import figures
 from holdfast.release.run import release

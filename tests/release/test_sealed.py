@@ -25,9 +25,9 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 from holdfast.release.signing import read_key, read_trusted, write_key
 from holdfast.release.standalone_verifier.ed25519 import is_signature, point_of, times
-from holdfast.release.standalone_verifier.one_file import one_file
 from holdfast.release.standalone_verifier.verify import main as check_alone
 from holdfast.release.storage.tables import read_parquet
+from holdfast.release.writing import one_file
 
 KINDS = ("histogram", "hierarchy", "moved", "contingency", "several")
 

@@ -9,7 +9,7 @@ import released
 from holdfast.arguments import Refused
 from holdfast.cli.command import app
 from holdfast.release.certificate.certificate import read_certificate
-from holdfast.release.report.site import site
+from holdfast.release.report.page import site
 from holdfast.release.run import release
 
 

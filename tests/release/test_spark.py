@@ -16,9 +16,8 @@ from clusters import dies_once, sessions
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import cut, engines, parts, passes, spark
-from holdfast.release.pieces.passes import gathered
-from holdfast.release.pieces.pieces import Pieces
+from holdfast.release.pieces import cut, parts, passes, spark
+from holdfast.release.pieces.passes import Pieces, gathered
 from holdfast.release.records.sources import Asked, Persons
 from holdfast.release.records.spark_frames import distinct
 from holdfast.release.records.tabulate import tabulate
@@ -122,7 +121,7 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(parts, "write", dies_once(parts.write, tmp_path / "died"))
-    monkeypatch.setattr(engines, "write", parts.write)
+    monkeypatch.setattr(spark, "write", parts.write)
     folder = release(made, source=frame, ledger=ledger)
     assert (tmp_path / "died").exists()
     assert len(ledger.entries()) == 1

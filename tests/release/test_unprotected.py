@@ -6,7 +6,7 @@ import pytest
 import holdfast as hf
 from holdfast.release.certificate.load import load
 from holdfast.release.explain import explain
-from holdfast.release.job.caveats import SHORTENED
+from holdfast.release.job.job import SHORTENED
 from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected, standing
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import holdfast as hf
-import holdfast.release.witnessed.committing as committing
-import holdfast.release.witnessed.opening as openings
+import holdfast.release.witnessed as committing
+import holdfast.release.witnessed as openings
 import killing
 import witnessing
 from holdfast.arguments import Refused
@@ -22,8 +22,8 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.entries import COMMITTED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
-from holdfast.release.standalone_verifier.commitment import commitment_of
-from holdfast.release.witnessed.committing import commit, draw_committed, reexecuted
+from holdfast.release.standalone_verifier.ed25519 import commitment_of
+from holdfast.release.witnessed import commit, draw_committed, reexecuted
 from jobs import cube, job, tree
 from tampering import certificate_of, sealed
 
@@ -201,7 +201,7 @@ def test_a_weaker_check_would_be_noticed(tmp_path, monkeypatch, weaker):
             "holdfast.release.standalone_verifier.verify.nonce_words", lambda certificate, officers: "nothing is asked"
         )
     elif weaker == "officer":  # who looks at the nonce alone
-        monkeypatch.setattr("holdfast.release.standalone_verifier.commitment.is_signature", lambda *_: True)
+        monkeypatch.setattr("holdfast.release.standalone_verifier.ed25519.is_signature", lambda *_: True)
     elif weaker == "files":
         monkeypatch.setattr(committing, "sha256_of", lambda path: "sha256:" + 64 * "0")
     else:

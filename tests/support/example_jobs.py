@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release import agents as distributed
 from holdfast.release.agents import read_secret, write_secret
-from holdfast.release.job import errors, sizes
+from holdfast.release.job import errors, table
 from holdfast.release.job.job import Job
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
@@ -45,7 +45,7 @@ def _written(spec, place, few):
 
 def job_of(spec):
     """The job of a spec; what it tells of errors is simulated with few tables, since nobody looks at it here."""
-    errors.TABLES = errors.SOLVED_TABLES = sizes.TABLES = sizes.SOLVED_TABLES = 5
+    errors.TABLES = errors.SOLVED_TABLES = table.TABLES_BY_SIZE = table.SOLVED_BY_SIZE = 5
     errors.AREA_TABLES = 2
     return Job.from_spec(read_spec(spec))
 

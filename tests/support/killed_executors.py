@@ -52,9 +52,8 @@ def main(folder: Path) -> None:
     import holdfast as hf
     from holdfast.release.certificate.verify import verify
     from holdfast.release.ledger.ledger import Ledger
-    from holdfast.release.pieces import cut, engines, passes
-    from holdfast.release.pieces.passes import gathered
-    from holdfast.release.pieces.pieces import Pieces
+    from holdfast.release.pieces import cut, passes, spark
+    from holdfast.release.pieces.passes import Pieces, gathered
     from holdfast.release.records.tabulate import tabulate
     from holdfast.release.run import release
     from jobs import job, tree
@@ -65,8 +64,8 @@ def main(folder: Path) -> None:
     session = building.config(map=settings | TWINS | memory).getOrCreate()
     cut.GROUPED = 8  # four groups, of one piece or two
     passes.measure_all = kills_its_executor(passes.measure_all, str(folder / "killed"))
-    engines.write = lingers(engines.write, str(folder / "lingered"))
-    engines.secrets.token_bytes = bytes
+    spark.write = lingers(spark.write, str(folder / "lingered"))
+    spark.secrets.token_bytes = bytes
     made = job(folder, tree("name: t", rest="hold: [consistent, nonnegative]\nmethod: topdown"), zones_csv=ZONES)
     frame = session.createDataFrame([(f"B{i % 6}Z{i % 4}",) for i in range(200)], "zone string").repartition(6)
     ledger = Ledger(folder / "ledger.sqlite")

@@ -8,9 +8,7 @@ import random
 
 import example_jobs
 from holdfast.arguments import Refused
-from holdfast.proving.claims import NotCovered
-from holdfast.proving.kernel import compiled
-from holdfast.proving.prove import prove
+from holdfast.proving.prove import NotCovered, compiled, prove
 from holdfast.release.certificate.certificate import FILE, seal_of
 from holdfast.release.job.job import Job
 from holdfast.release.run import release

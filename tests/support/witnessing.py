@@ -15,10 +15,9 @@ from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.signing import write_key
 from holdfast.release.spec.spec import read_spec
-from holdfast.release.standalone_verifier.commitment import commitment_of, signed_words
+from holdfast.release.standalone_verifier.ed25519 import commitment_of, signed_words
 from holdfast.release.storage.files import sha256_of
-from holdfast.release.witnessed.committing import commit, draw_committed, reexecuted
-from holdfast.release.witnessed.opening import read_opening
+from holdfast.release.witnessed import commit, draw_committed, read_opening, reexecuted
 from holdfast.release.writing import write_table_files
 from tampering import certificate_of, forged, sealed
 

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Number, Refused, positive, whole
-from holdfast.auditing.listing import listed
 from holdfast.auditing.pairs import (
     FEWEST_PAIRS,
     MOST_PAIRS,
@@ -34,6 +33,7 @@ from holdfast.auditing.tested_claims import (
     Evidence,
     FalseAlarms,
     known_evidence,
+    listed,
     listed_evidence,
 )
 from holdfast.mechanism.mechanism import Mechanism

@@ -6,7 +6,7 @@ import codecs
 import io
 import sys
 
-from holdfast.cli import ledger_verbs, machine, others, verbs  # noqa: F401  (each makes its verbs)
+from holdfast.cli import machine, others, verbs  # noqa: F401  (each makes its verbs)
 from holdfast.cli.ending import app
 
 #: What is written for signs that an encoding lacks, such as that of a Western Windows; any other one becomes "?".

@@ -155,12 +155,12 @@ def export(
     showing.refuse_existing(output, "--output")
     with command(quiet=False) as step:
         step("reading the release")
-        from holdfast.exchange import assessment, formats
+        from holdfast.exchange import formats
 
         if form == "sdmx":
             text = formats.of_release(folder, table)
         elif form == "dpia":
-            text = assessment.assessment(folder)
+            text = formats.assessment(folder)
         elif form == "r":
             text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
         else:
@@ -180,7 +180,7 @@ def site(
 
     with command(quiet=quiet or json) as step:
         step("verifying")
-        from holdfast.release.report.site import site as made
+        from holdfast.release.report.page import site as made
 
         index = made(folders, output)
     showing.told(json, quiet, lambda: {"index": str(index), "releases": len(folders)}, f"wrote {index}")
@@ -221,7 +221,7 @@ def papers(
         verdicts = [(each.name, each.verdict, f"{each.seconds:.1f}") for each in done]
         lines = columns(["item", "verdict", "seconds"], verdicts)
     if output is not None:
-        from holdfast.papers.site import write
+        from holdfast.papers.catalogue import write
 
         lines = [*lines, f"read {write(output, done, WITH if data is not None else WITHOUT)}"]
     showing.told(json, quiet, lambda: [each.as_mapping() for each in done], "\n".join(lines))
@@ -262,7 +262,7 @@ def nonce(
     """Give the nonce for a commitment: a signature, which nobody can know before and everybody can check after."""
     from holdfast.arguments import Refused
     from holdfast.release.signing import read_key
-    from holdfast.release.standalone_verifier.commitment import signed_words
+    from holdfast.release.standalone_verifier.ed25519 import signed_words
 
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", commitment):
         raise Refused("a commitment is sha256: and 64 hexadecimal digits, as holdfast release --witnessed prints it")

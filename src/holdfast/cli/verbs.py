@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.ending import Ending, Folder, Json, Output, Quiet, SpecFile, verb
-from holdfast.cli.ledger_verbs import ledger_of
+from holdfast.cli.machine import ledger_of
 from holdfast.progress import command
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ def plan(
 
 def _what_if(spec: Path, epsilon: str | None, rho: str | None, quiet: bool) -> Any:
     from holdfast.arguments import Refused
-    from holdfast.release.plan import amounts, what_if
+    from holdfast.release.plan import read_amounts, what_if
     from holdfast.release.spec.spec import read_spec
 
     if epsilon is not None and rho is not None:
         raise Refused("say which budgets to compare by one of --epsilon and --rho, found both")
     parameter, text = ("epsilon", epsilon) if epsilon is not None else ("rho", rho)
-    numbers = amounts(parameter, text or "")
+    numbers = read_amounts(parameter, text or "")
     with command(quiet=quiet) as step:
         step("comparing budgets")
         return what_if(read_spec(spec, folder_needed=False), parameter, numbers)
@@ -126,7 +126,7 @@ def release(
         try:
             with command(quiet=quiet or json) as step:
                 from holdfast.release.run import release as released
-                from holdfast.release.witnessed.committing import commit, draw_committed
+                from holdfast.release.witnessed import commit, draw_committed
 
                 told: dict[str, Any] = {"output": output, "step": step, "aside": asides.append}
                 committed = commit(job, **told, note=notes.append) if witnessed else None
@@ -211,7 +211,7 @@ def verify(
 
         verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key, officer=officer)
         if opened is not None:
-            from holdfast.release.witnessed.committing import reexecuted
+            from holdfast.release.witnessed import reexecuted
 
             verdict = replace(verdict, checks=(*verdict.checks, reexecuted(folder, opened, source, step)))
     showing.told(json, quiet, verdict.as_mapping, lambda: showing.verdict(verdict))
@@ -259,7 +259,7 @@ def explain(
     with command(quiet=quiet or json) as step:
         if os.path.isdir(spec):
             step("reading the release")
-            from holdfast.release.report.explain_folder import CHANGED, explain_folder
+            from holdfast.release.report.label import CHANGED, explain_folder
 
             sections = explain_folder(spec)
             as_released = CHANGED not in sections

@@ -6,18 +6,24 @@ fault by its kind alone. No answer holds anything from the data source, which is
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -26,14 +32,195 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.arguments import Refused
-from holdfast.page import showing, solving
-from holdfast.page.draft import Base, Draft, draft
-from holdfast.page.planning import Planner
-from holdfast.page.solving import prices
+from holdfast.page.draft import KINDS, Base, Draft, draft
+from holdfast.page.planning import Planned, Planner, Price, best, in_decimals, prices, solved
+from holdfast.pictures import Picture, bars, hundred, number, spreads
+from holdfast.privacy import odds
+from holdfast.privacy.words import describe
 from holdfast.release.disclosure.disclosure import so_far
+from holdfast.release.job.errors import Errors, LevelErrors
+from holdfast.release.job.job import Job, protected
+from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.report.label import answered
+from holdfast.release.spec.rules import WORDS
+from holdfast.release.spec.table import METHODS
 from holdfast.release.storage.files import write_text
-from holdfast.release.table.laid import laid
+from holdfast.release.table.laid import Laid, laid
+from holdfast.version import __version__
+
+#: The part of errors that a limit in the table of errors is about.
+MOST = 0.95
+
+
+def page(base: Base, shape: Laid) -> tuple[str, str]:
+    """Return the whole page and the content security policy that it needs."""
+    style, script = (
+        _text("holdfast.release", "report.css") + _text("holdfast.page", "page.css"),
+        _text("holdfast.page", "page.js"),
+    )
+    tables = [
+        {
+            "name": table.name,
+            "levels": table.layout.levels,
+            "exact": _can_be_exact(table),
+            "minimise": table.layout.asked.minimise,
+        }
+        for table in shape.tables
+    ]
+    text = _filled(
+        "page.html",
+        title=shape.title,
+        file=base.path.name,
+        tables=tables,
+        fields=base.fields,
+        start=json.dumps(base.fields),
+        kinds=KINDS,
+        words=WORDS,
+        methods=METHODS,
+        version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+    )
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return text, policy
+
+
+def _can_be_exact(table: Any) -> tuple[str, ...]:
+    """What a box can make exact: levels of a hierarchy; the total and single axes of other tables."""
+    laid = table.layout
+    return tuple(laid.levels) if laid.tree is not None else ("total", *(laid.names if len(laid.names) > 1 else ()))
+
+
+def shown_plan(planned: Planned, disclosed: Sequence[str]) -> dict[str, str]:
+    """The parts that a plan fills: what it promises, how wrong it is, what it protects and gives away."""
+    return {
+        "promise": _filled("promise.html", job=planned.job, promise=planned.job.guarantee),
+        "errors": _filled("errors.html", planned=planned, tables=_tables(planned), most=MOST),
+        "protects": _filled("protects.html", job=planned.job, disclosed=disclosed, protected=protected),
+    }
+
+
+def _tables(planned: Planned) -> list[dict[str, Any]]:
+    several = len(planned.job.tables) > 1
+    return [
+        {
+            "name": table.name if several else "",
+            "method": table.chosen.method,
+            "law": table.chosen.noise,
+            "outlook": outlook,
+            "shares": _parts_of_budget(table),
+            "picture": _distribution(outlook),
+            "error_bars": table.chosen.error_bars,
+        }
+        for table, outlook in zip(planned.job.tables, planned.outlooks, strict=True)
+    ]
+
+
+def _parts_of_budget(table: Table) -> dict[str, str] | None:
+    """What part of the budget every level has; what costs nothing has all of it."""
+    shares = table.problem.shares
+    if shares is None:
+        return None
+    return {level: f"{min(float(shares.get(level, 0)), 1):.3g}" for level in table.layout.levels}
+
+
+def _rough(value: float) -> str:
+    return number(float(f"{value:.2g}"))
+
+
+def _distribution(outlook: Errors) -> Picture:
+    rows = [(level.name, level.bars.tolist(), level.reach, level.within(MOST)) for level in outlook.levels]
+    return spreads(rows, "error; the line holds 95 in 100")
+
+
+def shown_methods(job: Job) -> dict[str, str]:
+    shown = []
+    for table in job.tables:
+        known = [each for each in table.comparison if each.expected_absolute_error is not None]
+        several = len({each.noise for each in table.comparison}) > 1
+        rows = [(_named(each, several), each.expected_absolute_error or 0.0, 0.0) for each in known]
+        chosen = [i for i, each in enumerate(known) if each.chosen]
+        picture = bars(rows, "mean over levels of the expected absolute error", chosen) if len(rows) > 1 else None
+        shown.append({"table": table, "picture": picture, "several": several})
+    return {"methods": _filled("methods.html", tables=shown, named=_named)}
+
+
+def _named(each: Any, several: bool) -> str:
+    return f"{each.method} ({each.noise})" if several else str(each.method)
+
+
+def shown_prices(found: Sequence[Price], several: bool) -> dict[str, str]:
+    return {"prices": _filled("prices.html", prices=found, several=several)}
+
+
+def shown_comparison(kept: Planned, now: Planned) -> dict[str, str]:
+    rows = []
+    for t, (before, after) in enumerate(zip(kept.outlooks, now.outlooks, strict=True)):
+        for a, b in zip(before.levels, after.levels, strict=True):
+            name = f"{now.job.tables[t].name}: {a.name}" if len(now.outlooks) > 1 else a.name
+            rows.append((name, a, b, _change(a, b)))
+    return {"compare": _filled("compare.html", rows=rows, plans=(kept, now))}
+
+
+def _change(a: LevelErrors, b: LevelErrors) -> str:
+    if not (a.known and b.known):
+        return "–"
+    if a.absolute == b.absolute or max(a.absolute, b.absolute) == 0:
+        return "the same"
+    if min(a.absolute, b.absolute) == 0:
+        return "now exact" if b.absolute == 0 else "no longer exact"
+    part = b.absolute / a.absolute - 1
+    return f"{'+' if part > 0 else '−'}{abs(100 * part):.0f} %"
+
+
+def _error(level: LevelErrors) -> str:
+    """An error for people: exact, unknown or a number."""
+    if not level.known:
+        return "depends on the data"
+    return "exact" if level.absolute == 0 else number(level.absolute)
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _text(room: str, name: str) -> str:
+    return resources.files(room).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _filled(name: str, **values: Any) -> str:
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            odds=odds,
+            describe=describe,
+            answered=answered,
+            number=number,
+            rough=_rough,
+            error=_error,
+            hundred=hundred,
+            svg=lambda picture: Markup(str(picture)),
+            **values,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("holdfast.page"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
 
 #: The longest request that is read.
 LONGEST = 200_000
@@ -73,28 +260,28 @@ class Site:
         if slow:
             job = planned.job
             told = so_far(job, Ledger(job.spec.ledger_file).figures(job.dataset))
-        return {"parts": showing.plan(planned, told), "text": made.text, "measured": planned.measured}
+        return {"parts": shown_plan(planned, told), "text": made.text, "measured": planned.measured}
 
     def methods(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        return {"parts": showing.methods(self.planner.compared(self.draft(sent).spec))}
+        return {"parts": shown_methods(self.planner.compared(self.draft(sent).spec))}
 
     def prices(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         planned = self.planner.at_once(self.draft(sent).spec)
-        return {"parts": showing.prices(prices(self.planner, planned), len(planned.job.tables) > 1)}
+        return {"parts": shown_prices(prices(self.planner, planned), len(planned.job.tables) > 1)}
 
     def compare(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Put a plan that was kept beside the one of now."""
         kept, now = (self.planner.at_once(self.draft(sent, name).spec) for name in ("kept", "fields"))
-        return {"parts": showing.compare(kept, now)}
+        return {"parts": shown_comparison(kept, now)}
 
     def solve(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Find the budget for the errors that are wanted; without any, the best split."""
         spec, wanted = self.draft(sent).spec, sent.get("wanted")
         if sent.get("best") is True:
-            return {"amount": None, "shares": _shares(solving.best(self.planner, spec))}
+            return {"amount": None, "shares": _shares(best(self.planner, spec))}
         if not isinstance(wanted, list):
             raise Refused("the errors that are wanted must be a list with a mapping for every table: reload the page")
-        found = solving.solved(self.planner, spec, wanted, split=sent.get("split") is True)
+        found = solved(self.planner, spec, wanted, split=sent.get("split") is True)
         return {"amount": f"{found.amount:f}", "shares": _shares(found.shares)}
 
     def write(self, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,8 +303,7 @@ class Site:
 
 def _shares(found: Any) -> list[dict[str, str] | None]:
     return [
-        None if each is None else {name: f"{share:f}" for name, share in solving.in_decimals(each).items()}
-        for each in found
+        None if each is None else {name: f"{share:f}" for name, share in in_decimals(each).items()} for each in found
     ]
 
 
@@ -139,7 +325,7 @@ def app(site: Site, token: str, hosts: frozenset[str]) -> ASGIApp:
     verbs = {name: getattr(site, name) for name in ("plan", "methods", "prices", "compare", "solve", "write")}
     spec = draft(site.base, site.base.fields).spec
     shapes = laid(spec)[0]
-    text, policy = showing.page(site.base, shapes)
+    text, policy = page(site.base, shapes)
     if sum(table.layout.query.n for table in shapes.tables) <= AT_ONCE:
         with suppress(Refused):  # the page says why
             site.planner.at_once(spec)

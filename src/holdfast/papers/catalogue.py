@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
+from importlib import import_module, resources
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from markupsafe import Markup
 
 from holdfast.arguments import Refused
-from holdfast.papers.reproduction import Findings, Study
+from holdfast.papers.reproduction import Findings, Reproduction, Study
+from holdfast.version import __version__
 
 
 @dataclass(frozen=True)
@@ -55,21 +65,21 @@ ITEMS = (
         TWO_VIEWS,
         "Propositions 1 and 2, equations (1) and (2), Example 3",
         "what marks conditioning and imaging, and the apple and the banana: 1 against 0.3 and 0.7",
-        "two_views.belief_change:belief_change",
+        "two_views_trials:belief_change",
     ),
     Item(
         "two-views-table-1",
         TWO_VIEWS,
         "Table 1: which laws the two views obey",
         "twelve ticks and crosses and two principles of least change",
-        "two_views.trials:table_1",
+        "two_views_trials:table_1",
     ),
     Item(
         "two-views-lemmas",
         TWO_VIEWS,
         "Definition 8, Lemmas 10–17, Theorems 12 and 16",
         "constrained mechanisms keep, mix and compose their guarantees",
-        "two_views.lemmas:lemmas",
+        "two_views_lemmas:lemmas",
     ),
     Item(
         "two-views-variances",
@@ -78,126 +88,126 @@ ITEMS = (
         "n cells with an exact total, Laplace noise: variance 2λ²(1 − 1/n) by imaging, 5/6·λ² by conditioning at n = "
         "3; "
         "conditioning is conjectured to be smaller for every n",
-        "two_views.lemmas:variances",
+        "two_views_lemmas:variances",
     ),
     Item(
         "two-views-algorithm-1",
         TWO_VIEWS,
         "Algorithm 1, a Markov chain, and what one looks like that has not converged",
         "an improved Metropolis–Hastings algorithm on a hierarchy, without a word on its length or its step",
-        "two_views.chain:compared_with_exact_draws",
+        "two_views_city:compared_with_exact_draws",
     ),
     Item(
         "two-views-tables-2-3",
         TWO_VIEWS,
         "Tables 2 and 3: taxi trips of February 2022 by borough and zone",
         "normalised L1 errors at ε = ½, 1, 2: conditioning is more accurate than TopDown in eight cases of nine",
-        "two_views.city:findings",
+        "two_views_city:findings",
     ),
     Item(
         "two-views-future",
         TWO_VIEWS,
         "§5: screened and credibility-limited revision, bounded leakage and its update twin",
         "named as future work",
-        "two_views.future:findings",
+        "two_views_lemmas:findings",
     ),
     Item(
         "subspace-counties",
         SUBSPACE,
         "Figure 1: counties of Illinois with an exact state total, and regressions on size",
         "projected Laplace noise at ε = 0.192 is unbiased where errors of the Census Bureau's system fall with size",
-        "subspace.states:figure_1",
+        "subspace_figures:figure_1",
     ),
     Item(
         "subspace-ten-states",
         SUBSPACE,
         "Figure 2: ten more states",
         "the same for ten states whose totals are printed",
-        "subspace.states:figure_2",
+        "subspace_figures:figure_2",
     ),
     Item(
         "subspace-campus",
         SUBSPACE,
         "§5.2 and Figure 3: 6,720 figures, 740 equalities",
         "median standard deviation of the errors 0.88, quantiles 0.86 and 0.91, relative to one unit",
-        "subspace.definitions:campus",
+        "subspace_figures:campus",
     ),
     Item(
         "subspace-theorem-22",
         SUBSPACE,
         "Theorem 22: projected and conditioned Gaussian noise have one law",
         "spherical Gaussian noise, projected, is distributed as noise given the invariant; other noise is not",
-        "subspace.laws:theorem_22",
+        "subspace_laws:theorem_22",
     ),
     Item(
         "subspace-gaussian",
         SUBSPACE,
         "Lemma 13, Corollaries 14 and 15: the classical σ, projected and extended noise",
         "σ = Δ₂(1 + √(1 + ln 1/δ))/ε is (ε, δ)-private for all ε and δ; errors (n − n_c)σ²; extended never worse",
-        "subspace.laws:gaussian_noise",
+        "subspace_laws:gaussian_noise",
     ),
     Item(
         "subspace-laplace",
         SUBSPACE,
         "Corollaries 17 and 18: projected and extended Laplace noise, and the basis of the second",
         "both are private; nothing is said of the basis",
-        "subspace.laws:laplace_noise",
+        "subspace_laws:laplace_noise",
     ),
     Item(
         "subspace-properties",
         SUBSPACE,
         "Example 4, Propositions 7 and 9, Corollary 8, mixtures",
         "an exact figure leaves no (ε, δ) for all changes; subspace statements nest, compose and mix",
-        "subspace.definitions:properties",
+        "subspace_figures:properties",
     ),
     Item(
         "subspace-algorithm-3",
         SUBSPACE,
         "Algorithm 3 and Theorem 20 against the least possible error",
         "within O(log² (n − n_c) log 1/δ) of the optimum",
-        "subspace.laws:algorithm_3",
+        "subspace_laws:algorithm_3",
     ),
     Item(
         "refinement-example-1",
         REFINEMENT,
         "Example 1: the ratio after a refinement",
         "ε-private answers become 2ε-private in the limit",
-        "refinement.losses:example_1",
+        "linear_refinement:example_1",
     ),
     Item(
         "refinement-grades",
         REFINEMENT,
         "The grades of (11), for every single change",
         "three known combinations of seven answers",
-        "refinement.losses:grades",
+        "linear_refinement:grades",
     ),
     Item(
         "refinement-theorem-2",
         REFINEMENT,
         "Theorem 2 as printed, over random rotations",
         "ρ = ε‖A*D(c − c′) − (µ − µ′)‖₁/‖µ − µ′‖₁",
-        "refinement.refinements:theorem_2",
+        "linear_refinement:theorem_2",
     ),
     Item(
         "refinement-theorem-3",
         REFINEMENT,
         "Theorem 3: the best linear refinement",
         "least squares are unbiased, meet what is known, and have the least variance of every answer",
-        "refinement.refinements:theorem_3",
+        "linear_refinement:theorem_3",
     ),
     Item(
         "refinement-appendix",
         REFINEMENT,
         "The appendix for k = 1 … 10, and why it is no attack",
         "the ratio reaches e^((k+1)ε/2): the adversary can derive the value of the added record",
-        "refinement.losses:appendix_ratios",
+        "linear_refinement:appendix_ratios",
     ),
     Item(
         "refinement-future",
         REFINEMENT,
         "§4 and §5: orders, ranges and Gaussian noise",
         "named as future work",
-        "refinement.refinements:future",
+        "linear_refinement:future",
     ),
 )
 
@@ -209,3 +219,64 @@ def find(name: str) -> Item:
     near = [item.name for item in ITEMS if name in item.name]
     hint = f"; did you mean {', '.join(near)}?" if near else ": holdfast papers list names them"
     raise Refused(f"there is no item {name!r} of the papers{hint}")
+
+
+def run(item: Item, study: Study | None = None) -> Reproduction:
+    started = time.perf_counter()
+    findings = item.compute(study or Study())
+    taken = time.perf_counter() - started
+    return Reproduction(item.name, item.paper.name, item.title, item.printed, findings, taken)
+
+
+# --- A small site of reproductions: plain pages that need no script and no network -----------------------------------
+
+
+def pages(found: Sequence[Reproduction], data: str) -> dict[str, str]:
+    """The pages by their file names; `data` says where the data came from."""
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    about = {
+        "style": Markup(style),
+        "policy": f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        "svg": lambda picture: Markup(str(picture)),
+    }
+    papers: dict[Paper, list[Reproduction]] = {}
+    for each in found:
+        paper = next(item.paper for item in ITEMS if item.name == each.name)
+        papers.setdefault(paper, []).append(each)
+    seconds = sum(each.seconds for each in found)
+    index = _template("index.html").render(
+        papers=papers.items(), data=data, version=__version__, seconds=seconds, **about
+    )
+    made = {f"{each.name}.html": _template("item.html").render(item=each, **about) for each in found}
+    return {"index.html": index, **made}
+
+
+def write(folder: Path, found: Sequence[Reproduction], data: str) -> Path:
+    """Write the site into a folder that is made where there is none; return its first page."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in pages(found, data).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{str(folder)!r} cannot be written: {error.strerror}; name another folder") from None
+    return folder / "index.html"
+
+
+def _style() -> str:
+    return resources.files("holdfast.papers").joinpath("templates", "papers.css").read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("holdfast.papers"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)

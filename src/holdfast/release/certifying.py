@@ -27,7 +27,7 @@ from holdfast.release.certificate.certificate import (
     Variant,
 )
 from holdfast.release.error_targets import judged
-from holdfast.release.facts.table import (
+from holdfast.release.facts import (
     AcceptedError,
     Interval,
     Kind,
@@ -41,7 +41,7 @@ from holdfast.release.facts.table import (
     TableNeighbours,
     Unprotected,
 )
-from holdfast.release.job.caveats import protected
+from holdfast.release.job.job import protected
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.spec import public_part
 from holdfast.release.standalone_verifier.facts import UNSTATED

@@ -9,8 +9,7 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee, odds
 from holdfast.privacy.words import describe, figure
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.job.caveats import protected
-from holdfast.release.job.job import Job
+from holdfast.release.job.job import Job, protected
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.protecting import in_words, outside_words
 from holdfast.release.job.table import Table

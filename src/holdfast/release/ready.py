@@ -23,7 +23,7 @@ from holdfast.release.records.check import Check, check
 from holdfast.release.run import release
 from holdfast.release.spec.spec import Spec, read_spec
 from holdfast.release.table.laid import Laid, laid
-from holdfast.release.witnessed.committing import Committed, commit, draw_committed
+from holdfast.release.witnessed import Committed, commit, draw_committed
 
 
 class Explained(dict[str, list[str]]):

@@ -37,14 +37,14 @@ from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.ends import saying, saying_nothing_happened, time_of, told, wait_until
 from holdfast.release.error_targets import refuse_unmet
 from holdfast.release.explain import budget_of, spent, unfinished
-from holdfast.release.facts.table import CONFIDENCE, Interval
-from holdfast.release.job.sizes import Sizes, errors_by_size
+from holdfast.release.facts import CONFIDENCE, Interval
+from holdfast.release.job.table import Sizes, errors_by_size
 from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, Past, now
-from holdfast.release.pieces.engines import Parts, drawing
 from holdfast.release.pieces.parts import Folder
+from holdfast.release.pieces.spark import Parts, drawing
 from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.asked import HELD, asked
@@ -52,11 +52,10 @@ from holdfast.release.report.page import REPORT, report
 from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
 from holdfast.release.spec.origin import Origin
 from holdfast.release.standalone_verifier.facts import accepted, facts
-from holdfast.release.standalone_verifier.one_file import NAME, one_file
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.table.laid import table_bytes
 from holdfast.release.table.wording import in_words_of_the_spec
-from holdfast.release.writing import data_package, describe_parts, write_table_files
+from holdfast.release.writing import NAME, data_package, describe_parts, one_file, write_table_files
 from holdfast.system import memory
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ of their rows. What was written is read again by whoever verifies the release, p
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,8 @@ from holdfast.noise.spread import MISSED
 from holdfast.progress import Progress
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certifying import TableFiles, table_certificate
-from holdfast.release.facts.table import CONFIDENCE, Interval, TableCertificate, Unprotected
-from holdfast.release.pieces.engines import Parts
+from holdfast.release.facts import CONFIDENCE, Interval, TableCertificate, Unprotected
+from holdfast.release.pieces.spark import Parts
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.tables import (
@@ -51,6 +53,7 @@ from holdfast.workers import in_threads
 
 if TYPE_CHECKING:
     from holdfast.release.job.table import Table
+
 
 #: What the columns that name a row are in the data dictionary: one of the domain, and the level.
 NAMED_BY = (
@@ -320,3 +323,21 @@ def _sentence(*, measured: bool, own: bool) -> str:
         "A value that was moved to keep the bounds can lie outside its interval: the interval tells where the truth "
         "lies, the value is for sums"
     )
+
+
+# --- the rule book as one file, which is put into every release: its modules behind each other, without their imports
+
+NAME = "verify.py"
+_PARTS = ("reading", "ed25519", "sums", "table", "facts", "verify")
+_OWN = re.compile(r"^from holdfast\.\S+ import (\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
+_FUTURE = "from __future__ import annotations\n"
+
+
+@cache
+def one_file() -> str:
+    """Return the file that is put into every release."""
+    room = resources.files("holdfast.release.standalone_verifier")
+    texts = [room.joinpath(f"{part}.py").read_text(encoding="utf-8") for part in _PARTS]
+    head, _, body = texts[-1].partition(_FUTURE)
+    parts = [_OWN.sub("", text.partition(_FUTURE)[2]) for text in texts[:-1]]
+    return head + _FUTURE + "".join([*parts, _OWN.sub("", body)])

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
-from holdfast.release.facts.table import HASH, Model, Number, Software, Statement, TableCertificate
-from holdfast.release.standalone_verifier.commitment import NONCE
+from holdfast.release.facts import HASH, Model, Number, Software, Statement, TableCertificate
+from holdfast.release.standalone_verifier.ed25519 import NONCE
 from holdfast.release.standalone_verifier.reading import json_of, seal_of
 from holdfast.release.storage.files import CERTIFICATE, read_plain
 

@@ -22,7 +22,7 @@ from holdfast.release.certificate.certificate import Certificate, read_certifica
 from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, ratio, within
 from holdfast.release.certificate.naming import Where, record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,

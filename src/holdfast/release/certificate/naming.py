@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.standalone_verifier.table import told_by
 from holdfast.release.storage.tables import Named, label_column, missing, texts
 

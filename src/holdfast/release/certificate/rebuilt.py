@@ -24,11 +24,11 @@ from holdfast.noise import Independent
 from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.job.methods import EXTENDED, Problem, made
 from holdfast.release.storage.tables import Named, texts
+from holdfast.release.table.holding import added, as_certified, both, exact_rows, sums_of_rows
 from holdfast.release.table.laid import KINDS
-from holdfast.release.table.rules import added, as_certified, both, exact_rows, sums_of_rows
 
 
 def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:

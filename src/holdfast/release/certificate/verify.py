@@ -20,7 +20,7 @@ import duckdb
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import FILE, Certificate, read_certificate
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.entries import STATES
 from holdfast.release.signing import read_trusted

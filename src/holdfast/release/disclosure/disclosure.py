@@ -37,7 +37,7 @@ from holdfast.release.disclosure.public_words import (
     system_of,
     treatment,
 )
-from holdfast.release.facts.table import Unprotected
+from holdfast.release.facts import Unprotected
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, in_words, listed
 from holdfast.release.standalone_verifier.facts import FOLLOWS
 from holdfast.release.table.wording import as_sentence, counted, sentence_about, words_about

@@ -14,7 +14,7 @@ from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.published.linear_estimates import possible as can_have_error_bars
 from holdfast.queries.co_changes.by_column import CoChanges
-from holdfast.release.facts.table import ComparedMethod
+from holdfast.release.facts import ComparedMethod
 from holdfast.release.job.errors import Errors, errors
 from holdfast.release.job.methods import (
     NO_NOISE,
@@ -27,8 +27,7 @@ from holdfast.release.job.methods import (
     made,
     suited,
 )
-from holdfast.release.table.exactly import Derived
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.holding import Derived, Holding
 from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import REAL, in_words_of_the_spec
 

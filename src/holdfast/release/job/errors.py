@@ -18,8 +18,7 @@ from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.noise_source import Plain
 from holdfast.randomness import seeded
 from holdfast.release.job.methods import Problem, made
-from holdfast.release.table.exactly import Derived
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.holding import Derived, Holding
 from holdfast.release.table.public import PublicFiles
 from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import in_words_of_the_spec

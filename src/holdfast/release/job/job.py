@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,24 +14,24 @@ from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import Learnable, Persons
 from holdfast.queries import Neighbours
-from holdfast.release.facts.table import ComparedMethod
-from holdfast.release.job.caveats import caveats, persons_together
+from holdfast.release.facts import ComparedMethod
 from holdfast.release.job.choosing import Choice, choose, choose_among
 from holdfast.release.job.errors import Errors, guessed
-from holdfast.release.job.methods import Problem, counted
-from holdfast.release.job.protecting import learnable, most, needed, protection_of
+from holdfast.release.job.methods import Problem, counted, lists_tables
+from holdfast.release.job.protecting import learnable, most, needed, outside_words, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
 from holdfast.release.job.slices import Division, against_outsiders, division_of, shared_noise
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, standing, unprotected
 from holdfast.release.ledger.accounts import Unit
 from holdfast.release.spec.origin import RECORDS, Origin, planned
-from holdfast.release.spec.spec import Spec
-from holdfast.release.table.exactly import derived
-from holdfast.release.table.holding import Holding
+from holdfast.release.spec.spec import Spec, public_part
+from holdfast.release.standalone_verifier import facts
+from holdfast.release.table.holding import Holding, derived
 from holdfast.release.table.laid import Laid, laid
 from holdfast.release.table.public import PublicFiles
 from holdfast.release.table.shape import Layout
+from holdfast.release.table.wording import words_about
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,3 +297,48 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     if delta is None:
         return parts[0] if len(parts) == 1 else compose(parts)
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
+
+
+# --- what a reader must know besides the statements, in sentences ----------------------------------------------------
+
+SHORTENED = (
+    "sentences name the first figures of a long list only; the certificate lists the rows of all figures, by table"
+)
+LISTS = "a release fails where the data allow too many tables to list: that there is one tells that they do not"
+
+
+def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]) -> tuple[str, ...]:
+    """Say how the records behind the tables were treated, and what a reader must know of the methods."""
+    exact = any(table.holding.exact for table in tables)
+    about = facts.about_records(public_part(spec), spec.linked, statements[0].scope, exact)
+    sentences = [*outside_words(tables, statements[0]), *about]
+    if spec.data.count is not None:
+        words = f"the rows are counted: {spec.data.count!r} says how many records each stands for"
+        sentences.append(f"{words}, and what is protected is one of these records, not a row")
+    sentences += [words for table in tables for words in _not_measured(table)]
+    if any(lists_tables(table.mechanism) for table in tables):
+        sentences.append(LISTS)
+    if any(" more (" in item for statement in statements for item in statement.unprotected):
+        sentences.append(SHORTENED)
+    return tuple(sentences)
+
+
+def protected(spec: Spec, promised: Guarantee) -> str:
+    """Say whom the release protects, and against which changes."""
+    unit = spec.privacy.unit
+    return facts.protected(None if unit is None else unit.model_dump(), spec.linked, promised.as_mapping())
+
+
+def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
+    """How many persons change together: where figures are exact, one cannot come or go alone."""
+    sharing = exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing"
+    return max(together, 2 if sharing else 1)
+
+
+def _not_measured(table: Table) -> list[str]:
+    """Name the levels or margins to which shares give nothing of the budget."""
+    shares = table.problem.shares
+    which = [repr(level) for level in table.layout.levels if shares is not None and not shares.get(level)]
+    what = "level" if table.layout.tree is not None else "margin"
+    told = f"no noisy answer is taken at the {what} {', '.join(which)}"
+    return [words_about(table.name, f"{told}; its figures follow from the others")] if which else []

@@ -10,20 +10,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Ints, Owner
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.noise_source import RESIDUALS
 from holdfast.mechanism.published.linear_estimates import measured_deviations
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
-from holdfast.release.facts.table import ComparedMethod, Level, Noise, Unprotected
-from holdfast.release.job.errors import NOTHING, TABLES, Errors, LevelErrors, errors
+from holdfast.randomness import seeded
+from holdfast.release.facts import ComparedMethod, Level, Noise, Unprotected
+from holdfast.release.job.errors import IN_AREAS, LAW, NOTHING, SEED, SOLVED, TABLES, Errors, LevelErrors, errors
 from holdfast.release.job.methods import Problem
 from holdfast.release.job.slices import Division
 from holdfast.release.job.unprotected import Standing
 from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
-from holdfast.release.table.exactly import Derived
+from holdfast.release.table.holding import Derived
 from holdfast.release.table.laid import LaidTable
 from holdfast.release.table.wording import DEFINED
 
@@ -193,3 +196,87 @@ def _noise(mechanism: Mechanism, outputs: Any) -> str:
         scale = float(one.scale) if law.kind == "laplace" else float(one.sigma2) ** 0.5
         words.append(f"{'integer ' if law.integer else ''}{law.kind.capitalize()}, scale {scale:.4g}")
     return " or ".join(words)
+
+
+# --- how wrong figures of different sizes will be: measured on a made-up public table, and which way they err --------
+
+#: Numbers among all simulated tables, simulated tables at most, and the largest table that is simulated for a picture.
+NUMBERS_BY_SIZE, TABLES_BY_SIZE, SOLVED_BY_SIZE, LARGEST_SIZED = 400_000, 200, 20, 100_000
+#: Bins of sizes: their ends grow by half a power of ten; bins with fewer numbers tell nothing.
+HALF, FEWEST = 10**0.5, 100
+#: The typical count of a cell of a table of which nobody guesses one, and how far sizes reach beyond it.
+TYPICAL, BEYOND = 100.0, 10.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Mean size, mean absolute error and bias (mean error) of figures of one level, bin by bin."""
+
+    level: str
+    size: tuple[float, ...]
+    absolute: tuple[float, ...]
+    bias: tuple[float, ...]
+    tables: int
+
+    @property
+    def rows(self) -> tuple[tuple[float, float, float], ...]:
+        return tuple(zip(self.size, self.absolute, self.bias, strict=True))
+
+
+def errors_by_size(table: Table) -> Sizes | None:
+    """Measure the errors of the level with most figures at made-up public counts; None where nobody can, or need.
+
+    Errors whose law does not depend on the data are the same at every size.
+    """
+    layout = table.layout
+    if table.errors.basis == LAW or layout.query.n > LARGEST_SIZED:
+        return None
+    counts = spread_counts(table)
+    if counts is None:
+        return None
+    slow = {SOLVED, *IN_AREAS} & set(table.mechanism.method.split(", "))
+    most = SOLVED_BY_SIZE if slow else TABLES_BY_SIZE
+    tables = int(np.clip(NUMBERS_BY_SIZE // layout.query.n, 1, most))
+    try:
+        drawn = table.mechanism.simulate(counts, tables, seeded(SEED)) - counts
+    except Refused:
+        return None
+    level = int(np.bincount(layout.level_of).argmax())
+    at_level = layout.level_of == level
+    sizes, found = counts[at_level], drawn[:, at_level]
+    bins = np.where(sizes > 0, np.floor(np.log(np.maximum(sizes, 1)) / math.log(HALF)) + 1, 0).astype(np.int64)
+    kept = [each for each in np.unique(bins) if (bins == each).sum() * tables >= FEWEST]
+    if len(kept) < 2:
+        return None
+    return Sizes(
+        layout.levels[level],
+        tuple(float(sizes[bins == each].mean()) for each in kept),
+        tuple(float(np.abs(found[:, bins == each]).mean()) for each in kept),
+        tuple(float(found[:, bins == each].mean()) for each in kept),
+        tables,
+    )
+
+
+def spread_counts(table: Table) -> npt.NDArray[np.int64] | None:
+    """The guess of the spec if it is a whole table, or else public counts of all sizes up to ten times a typical one.
+
+    Where these would violate what must hold, the guess; None where there is none either.
+    """
+    asked, cells = table.layout.asked.guess, table.layout.query.cells
+    if isinstance(asked, str) or cells is None:
+        return table.guess
+    reach = math.log1p(BEYOND * (TYPICAL if asked is None else max(float(asked), 1.0)))
+    found = public_answer(table, np.expm1(np.random.default_rng(SEED).uniform(0, reach, cells)).astype(np.int64))
+    return table.guess if found is None else found
+
+
+def public_answer(table: Table, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """The answer for public counts of the cells; None where it is too large, or would violate what must hold."""
+    if table.holding.impossible is not None:
+        counts = np.where(table.holding.impossible, 0, counts)
+    try:
+        answer = np.asarray(table.layout.query.answer(counts), dtype=np.int64)
+    except Refused:  # a guess near the limit of whole numbers
+        return None
+    held = table.holding.all
+    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else None

@@ -21,10 +21,9 @@ from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy.invariants import SAME, moves_within, never_altered, open_frozen, same_for, stages
 from holdfast.queries.neighbours import ADD_REMOVE
-from holdfast.release.facts.table import Unprotected
+from holdfast.release.facts import Unprotected
 from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
-from holdfast.release.table.exactly import Derived
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.holding import Derived, Holding
 from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import words_about
 

@@ -32,8 +32,7 @@ from holdfast.release.ledger.entries import (
     readable,
     release_of,
 )
-from holdfast.release.ledger.ledger_server import ADDRESSES, WORD, LedgerServer
-from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, Row, Table, behind
+from holdfast.release.ledger.store import ADDRESSES, SUMS, WORD, Entered, LedgerFile, LedgerServer, Row, Table, behind
 
 # --- a second copy of a ledger, which follows row by row and must never know more than the ledger does ---------------
 

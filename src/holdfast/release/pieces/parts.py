@@ -22,11 +22,10 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints, together
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
 from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_reach
-from holdfast.release.facts.table import CONFIDENCE
+from holdfast.release.facts import CONFIDENCE
 from holdfast.release.job.table import Table
-from holdfast.release.pieces.passes import Finished, finished
-from holdfast.release.pieces.pieces import Pieces
-from holdfast.release.pieces.tasks import Group, Held, by_piece
+from holdfast.release.pieces.cut import Group, Held, by_piece
+from holdfast.release.pieces.passes import Finished, Pieces, finished
 from holdfast.release.standalone_verifier.reading import names_of
 from holdfast.release.storage.engine import session
 from holdfast.release.storage.files import sha256_of

@@ -21,7 +21,7 @@ from holdfast.noise.spread import Spread, study_size
 from holdfast.randomness import seeded
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.load import LoadedRelease, LoadedTable
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.storage.tables import label_column, texts
 
 #: Rows of a table that the page holds; those of larger ones are read from its CSV when somebody chooses that.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.facts.table import TableCertificate
+from holdfast.release.facts import TableCertificate
 from holdfast.release.storage.tables import ROW, label_column
 
 #: Rows of each table that the page lists, upper levels first; the page holds more to answer from, and the files all.

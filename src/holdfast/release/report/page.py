@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
+from holdfast.arguments import Refused
 from holdfast.pictures import hundred, number
 from holdfast.privacy import odds
 from holdfast.privacy.words import describe
-from holdfast.release.certificate.certificate import Certificate
-from holdfast.release.certificate.verify import foretold
+from holdfast.release.certificate.certificate import Certificate, read_certificate
+from holdfast.release.certificate.verify import foretold, verify
 from holdfast.release.job.errors import LAW
-from holdfast.release.job.sizes import Sizes
+from holdfast.release.job.table import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
 from holdfast.release.report.figures import FEW, figures
@@ -110,3 +113,61 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
     )
     return environment.get_template(name)
+
+
+# --- A site of releases: one page for each, as it was certified, and an index of what was promised and spent ---------
+
+INDEX = "index.html"
+
+
+def site(folders: Sequence[Path], output: Path) -> Path:
+    """Write a site into a new folder from releases that verify; return its index. Nothing else of them goes there."""
+    if output.exists():
+        raise Refused(f"{str(output)!r} exists already: name a new folder for the site")
+    found: dict[str, tuple[Path, Certificate, int]] = {}
+    for folder in folders:
+        verdict = verify(folder)
+        if not verdict.ok:
+            raise Refused(f"{folder} is not as it was released: {verdict.differences[0].sentence}")
+        certificate = read_certificate(folder)
+        found.setdefault(certificate.release, (folder, certificate, len(verdict.checks)))
+    if not found:
+        raise Refused("name at least one folder of a release")
+    datasets: dict[str, list[dict[str, Any]]] = {}
+    for _, certificate, checks in sorted(found.values(), key=lambda each: _date(each[1]), reverse=True):
+        datasets.setdefault(_dataset(certificate), []).append(_row(certificate, checks))
+    output.mkdir(parents=True)
+    for folder, certificate, _ in found.values():
+        shutil.copyfile(folder / REPORT, output / _file(certificate))
+    style = text_of("report.css")
+    policy = f"default-src 'none'; style-src '{hashed(style)}'; base-uri 'none'; form-action 'none'"
+    page = template("site.html").render(datasets=datasets, style=Markup(style), policy=policy)
+    (output / INDEX).write_text(page, encoding="utf-8")
+    return output / INDEX
+
+
+def _row(certificate: Certificate, checks: int) -> dict[str, Any]:
+    return {
+        "title": certificate.title,
+        "page": _file(certificate),
+        "date": _date(certificate),
+        "asked": str(Budget.from_mapping(certificate.asked)),
+        "promise": odds.in_words(certificate.statements[0]),
+        "figures": sum(table.rows for table in certificate.tables),
+        "spent": certificate.spent,
+        "checks": checks,
+    }
+
+
+def _date(certificate: Certificate) -> str:
+    return str(certificate.deployment.basic.publication_date)
+
+
+def _dataset(certificate: Certificate) -> str:
+    """The name that a ledger knows the records by."""
+    data = certificate.spec.get("data") or {}
+    return str(data.get("name") or data.get("source") or certificate.title)
+
+
+def _file(certificate: Certificate) -> str:
+    return f"{certificate.release}.html"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from holdfast.release.spec.values import (
+from holdfast.release.spec.sections import (
     Cells,
     Figure,
     Held,

@@ -18,9 +18,22 @@ from pydantic import BeforeValidator, Field, PrivateAttr, StrictBool, Validation
 from holdfast.arguments import Refused
 from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml, whole_characters
 from holdfast.release.spec.rules import Holds
-from holdfast.release.spec.sections import AboutSpec, BudgetSpec, DataSpec, Output, PrivacySpec
+from holdfast.release.spec.sections import (
+    AboutSpec,
+    BudgetSpec,
+    Cells,
+    DataSpec,
+    Name,
+    Output,
+    Part,
+    PrivacySpec,
+    Text,
+    as_list,
+    first_error,
+    one_of,
+    wrong,
+)
 from holdfast.release.spec.table import KINDS, LINKED, METHODS, Accepts, TableSpec
-from holdfast.release.spec.values import Cells, Name, Part, Text, as_list, first_error, one_of, wrong
 
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"

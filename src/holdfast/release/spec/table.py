@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 
 from holdfast.release.spec.rules import Holds
-from holdfast.release.spec.values import (
+from holdfast.release.spec.sections import (
     Cells,
     Count,
     Figure,

@@ -15,8 +15,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.release.standalone_verifier.reading import Broken, Json, Rows, columns_of, names_of, rows_of
-from holdfast.release.standalone_verifier.rules import BEYOND, BY_ROWS, counts, listed_sums, rows_told
-from holdfast.release.standalone_verifier.sums import Areas, Level, unequal
+from holdfast.release.standalone_verifier.sums import (
+    BEYOND,
+    BY_ROWS,
+    Areas,
+    Level,
+    counts,
+    listed_sums,
+    rows_told,
+    unequal,
+)
 
 Findings = Iterator[str]
 #: What goes wrong where a file or a certificate is not what it says.

@@ -19,8 +19,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from holdfast.release.standalone_verifier.commitment import nonce_words
-from holdfast.release.standalone_verifier.ed25519 import is_signature
+from holdfast.release.standalone_verifier.ed25519 import is_signature, nonce_words
 from holdfast.release.standalone_verifier.facts import accepted, facts
 from holdfast.release.standalone_verifier.reading import (
     Broken,

@@ -22,7 +22,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
-from holdfast.release.facts.table import LinkedTable, Margin, Sum
+from holdfast.release.facts import LinkedTable, Margin, Sum
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.spec import Spec

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.release.facts.table import Holds
+from holdfast.release.facts import Holds
 from holdfast.release.spec.table import UNNAMED
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from holdfast.onto.areas.steps import refuse_too_many_cells
 from holdfast.queries import Query, counts
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.rules import Rules
-from holdfast.release.facts.table import Margin
+from holdfast.release.facts import Margin
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
 from holdfast.release.table import area_names
 from holdfast.release.table.area_names import AreaNames
+from holdfast.release.table.holding import sums_of_rows
 from holdfast.release.table.kinds.cube import refuse_implied
 from holdfast.release.table.kinds.domain import MOST_NAMED, cube_of, margins_of, named, own_names, places_of, values_of
 from holdfast.release.table.public import PublicFiles
-from holdfast.release.table.rules import sums_of_rows
 from holdfast.release.table.shape import ALL_CELLS, INSIDE, SUMS, Axes, Item, Kind, Layout
 
 #: Figures of the largest table of margins in areas, and figures up to which a program holds any rule.

@@ -12,7 +12,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, margins
-from holdfast.release.facts.table import Margin
+from holdfast.release.facts import Margin
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.spec import Spec

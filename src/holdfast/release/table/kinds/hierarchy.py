@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, counts
-from holdfast.release.facts.table import Margin
+from holdfast.release.facts import Margin
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.spec import Spec

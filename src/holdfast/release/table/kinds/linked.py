@@ -13,7 +13,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.linked import linked
-from holdfast.release.facts.table import LinkedTable, Margin, Sum
+from holdfast.release.facts import LinkedTable, Margin, Sum
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TOTAL, LinkedSpec, TableSpec, Term

@@ -1,1 +1,0 @@
-"""On Linear Refinement, item by item."""

@@ -1,1 +1,0 @@
-"""Subspace Differential Privacy, item by item."""

@@ -1,1 +1,0 @@
-"""Two Views, item by item."""

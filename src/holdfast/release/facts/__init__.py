@@ -1,1 +1,0 @@
-"""The facts of a release, each one frozen value that the job makes; plan, report and certificate are views of them."""
