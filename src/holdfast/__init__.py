@@ -87,7 +87,7 @@ _ROOMS = {
         "refinement_loss",
     ),
     "release.certificate.load": ("load",),
-    "release.compare": ("compare",),
+    "release.plan": ("compare",),
     "release.ready": ("job",),
     "trees.normal.split": ("best_shares",),
 }

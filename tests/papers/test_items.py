@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from holdfast.papers import ITEMS, Claim, Findings, Row, Study, find, run
-from holdfast.papers.reproduction import CORRECTED, DIFFERS, EXTENDED, REPRODUCED, pages
+from holdfast.papers.catalogue import pages
+from holdfast.papers.reproduction import CORRECTED, DIFFERS, EXTENDED, REPRODUCED
 
 SMALL = Study(effort=0.02)
 #: What each item comes to. A claim that turns out otherwise changes it.
