@@ -462,3 +462,27 @@ def test_real_sums_are_compared_by_the_size_of_their_parts():
     assert not unequal([0.6], [1e9, -1e9, 0.5])
     assert unequal([10.0], [1e9, -1e9, 0.5])
     assert unequal([float("nan")], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({}, None),
+        ({"reached": 2000.0}, "larger than accepted"),
+        ({"error": "13"}, "not those that the spec accepts"),
+        ({"level": "moon"}, "no level"),
+        ({"reached": 0.001}, "not the one that the plan had"),
+    ],
+)
+def test_errors_that_an_earlier_spec_accepted_are_still_checked(copies, change, wrong):
+    folder = copies("histogram")
+    certificate = certificate_of(folder)
+    (table,) = certificate["tables"]
+    level = table["noise_by_level"][0]
+    certificate["spec"]["tables"][0]["accept"] = {level["level"]: {"error": "1000"}}
+    one = {"level": level["level"], "error": "1000", "confidence": None, "in_words": "at most 1000 is accepted"}
+    table["accepted"] = [one | {"reached": level["expected_absolute_error"]} | change]
+    sealed(folder, certificate)
+    check = {each.name: each for each in verify(folder).checks}["accepted errors"]
+    assert check.ok is (wrong is None)
+    assert wrong is None or wrong in check.sentence

@@ -111,12 +111,6 @@ def plan(found: Any) -> None:
             _told(console, f"{words[0].upper()}{words[1:]}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
-    if found.accepted is not None:
-        console.print("\n[bold]What is accepted[/bold]")
-        for one in found.accepted.each:
-            _told(console, f"{one}.")
-        if not found.accepted.met:
-            _told(console, f"A release is refused; {found.accepted.remedy}.")
     console.print(f"\n[bold]{LEARN}[/bold]")
     console.print(_learnable(job.guarantee))
     console.print("\n[bold]What it promises[/bold]")

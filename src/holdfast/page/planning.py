@@ -1,6 +1,6 @@
 """Plans while something moves: at once from what is known, then measured as `plan` measures; kept for a while.
 
-A first answer scales the errors that are known for the same table and method (`release/error_targets.py`), those that
+A first answer scales the errors that are known for the same table and method (`page/error_targets.py`), those that
 were measured last if there are any; where there are none yet, few tables are simulated. Nothing here opens the data
 source.
 """
@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Shared
-from holdfast.queries import Neighbours
-from holdfast.release.error_targets import (
+from holdfast.page.error_targets import (
     LEAST,
     Wish,
     at_amount,
@@ -30,6 +29,7 @@ from holdfast.release.error_targets import (
     rounded_up,
     scaled,
 )
+from holdfast.queries import Neighbours
 from holdfast.release.job.errors import TABLES, Errors
 from holdfast.release.job.job import Job
 from holdfast.release.job.sharing import linear_shares
@@ -222,18 +222,18 @@ def _without(spec: Spec, budget: bool, tables: tuple[str, ...]) -> str:
 def _shape(job: Job) -> tuple[str, ...]:
     """What must be the same for errors to be scaled: everything but amounts and shares, the methods and the laws."""
     made = (f"{table.chosen.method} {table.mechanism.base.law.kind}" for table in job.tables)
-    return (_without(job.spec, True, ("shares", "share", "method", "accept")), *made)
+    return (_without(job.spec, True, ("shares", "share", "method")), *made)
 
 
 def _division(spec: Spec) -> tuple[str, ...]:
     """What must be the same for the best shares to be the same: all but amounts, methods and guesses."""
     kinds = (name for name in ("epsilon", "delta", "rho") if getattr(spec.privacy, name) is not None)
-    return (_without(spec, True, ("share", "method", "guess", "accept")), *kinds)
+    return (_without(spec, True, ("share", "method", "guess")), *kinds)
 
 
 def _holds(spec: Spec) -> str:
     """What must be the same for the methods that were chosen last to come first."""
-    return _without(spec, True, ("shares", "share", "guess", "accept"))
+    return _without(spec, True, ("shares", "share", "guess"))
 
 
 # --- from the errors that are wanted to a budget, and to its split: what the page moves when an error is moved -------

@@ -31,7 +31,6 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.public_words import published
 from holdfast.release.ends import saying, saying_nothing_happened, told
-from holdfast.release.error_targets import refuse_unmet
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import Division, joined, shared_noise
 from holdfast.release.job.table import Table
@@ -196,7 +195,6 @@ def agent(
     with saying_nothing_happened():
         outputs = division.outputs(name)
         run = replace(Run.of(job, folder, ledger), identity=release)
-        refuse_unmet(job)
         step("counting the records")
         with told("the records cannot be counted"):
             answer = table.layout.query.answer(tabulate(job, source, made=partial(_refuse_unsaid, job))[0])

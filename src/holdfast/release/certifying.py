@@ -26,9 +26,7 @@ from holdfast.release.certificate.certificate import (
     ReleasedFile,
     Variant,
 )
-from holdfast.release.error_targets import judged
 from holdfast.release.facts import (
-    AcceptedError,
     Interval,
     Kind,
     LinkedTable,
@@ -101,16 +99,7 @@ def table_certificate(
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
         compared=list(table.comparison),
-        accepted=[
-            AcceptedError(
-                level=each.level,
-                error=f"{each.error:f}",
-                confidence=None if each.confidence is None else f"{each.confidence:f}",
-                reached=each.reached,
-                in_words=str(each),
-            )
-            for each in judged(table)
-        ],
+        accepted=[],
         statements=list(table.statements),
         holds=table.holding.holds,
         linked=_linked(table),

@@ -22,7 +22,6 @@ from holdfast.privacy.odds import amounts, heading, in_hundred, promise_rows
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.load import LoadedRelease
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.error_targets import Accepted, accepted
 from holdfast.release.explain import budget_of, foreseen
 from holdfast.release.facts import Level
 from holdfast.release.job.errors import SEED
@@ -53,7 +52,6 @@ class Plan:
     job: Job
     times: tuple[float | None, ...]
     disclosed: tuple[str, ...] = ()
-    accepted: Accepted | None = None
     spending: tuple[str, ...] = ()
 
     @property
@@ -136,7 +134,6 @@ class Plan:
             "disclosed": list(self.disclosed),
             "caveats": list(job.caveats),
             "spending": list(self.spending),
-            "accepted": None if self.accepted is None else self.accepted.as_mapping(),
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
             "bytes_per_record": self.bytes_per_record,
@@ -178,7 +175,7 @@ def plan(job: Job, step: Callable[[str], None] = lambda _: None) -> Plan:
     step("simulating the errors and timing one table")
     times = tuple(_seconds(table) for table in job.tables)
     _ = [table.levels for table in job.tables]  # measured now
-    return Plan(job, times, told, accepted(job), tuple(foreseen(job, ledger, past)))
+    return Plan(job, times, told, tuple(foreseen(job, ledger, past)))
 
 
 def _each_category(table: Table) -> list[str]:

@@ -35,7 +35,6 @@ from holdfast.release.certifying import TableFiles, certificate_of, table_certif
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.ends import saying, saying_nothing_happened, time_of, told, wait_until
-from holdfast.release.error_targets import refuse_unmet
 from holdfast.release.explain import budget_of, spent, unfinished
 from holdfast.release.facts import CONFIDENCE, Interval
 from holdfast.release.job.table import Sizes, errors_by_size
@@ -51,7 +50,7 @@ from holdfast.release.report.asked import HELD, asked
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
 from holdfast.release.spec.origin import Origin
-from holdfast.release.standalone_verifier.facts import accepted, facts
+from holdfast.release.standalone_verifier.facts import facts
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.table.laid import table_bytes
 from holdfast.release.table.wording import in_words_of_the_spec
@@ -135,7 +134,6 @@ class Run:
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
-        refuse_unmet(self.job)
         _refuse_without_memory(self.job)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             if not charged:
@@ -379,7 +377,7 @@ def _rehearse(run: Run, place: Path) -> None:
     tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
     certificate = certificate_of(run.job, run.identity, run.date, tables, [])
     sheets = certificate.as_mapping()
-    wrong = next(itertools.chain(budget_findings(certificate), facts(sheets), accepted(sheets)), None)
+    wrong = next(itertools.chain(budget_findings(certificate), facts(sheets)), None)
     if wrong is not None:
         raise Refused(f"what the release promises would not pass its own verification: {wrong}")
     sheet = len(certificate.to_json().encode())

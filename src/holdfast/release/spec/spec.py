@@ -33,14 +33,14 @@ from holdfast.release.spec.sections import (
     one_of,
     wrong,
 )
-from holdfast.release.spec.table import KINDS, LINKED, METHODS, Accepts, TableSpec
+from holdfast.release.spec.table import KINDS, LINKED, METHODS, TableSpec
 
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The folder of a spec that names none.
 NOWHERE = "(no folder)"
 #: What belongs to a table and stands beside it where there is only one.
-BESIDE = ("hold", "method", "accept")
+BESIDE = ("hold", "method")
 
 
 class LedgerSpec(Part):
@@ -86,7 +86,6 @@ class Spec(Part):
     several: tuple[TableSpec, ...] = Field((), alias="tables", description="Several tables that share the budget.")
     hold: Holds = Field((), description="What must hold in the one table.")
     method: Annotated[str, one_of(*METHODS)] | None = None
-    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
     accept_disclosure: StrictBool = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."

@@ -1,4 +1,4 @@
-"""One table of a spec: its shape, what must hold in it, how it is computed and how wrong it may be."""
+"""One table of a spec: its shape, what must hold in it and how it is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from holdfast.release.spec.sections import (
     NotNegative,
     Part,
     Positive,
-    Probability,
     Text,
     as_list,
     either,
@@ -158,16 +157,6 @@ class RecodeSpec(Part):
         return self
 
 
-class AcceptSpec(Part):
-    """An error that a level or margin may have: of this part of its figures, or the mean."""
-
-    error: Positive = Field(description="The largest absolute error.")
-    confidence: Probability | None = Field(None, description="Of which part of the figures; left out: of their mean.")
-
-
-Accepts = dict[Name, AcceptSpec]
-
-
 class TableSpec(Part):
     """One table: a hierarchy, a histogram, a cube, or margins of a cube in every area of a hierarchy."""
 
@@ -222,7 +211,6 @@ class TableSpec(Part):
     ) = Field(None, description="Public guess of a typical count, or a public file with a column count.")
     hold: Holds = ()
     method: Annotated[str, one_of(*METHODS)] = "auto"
-    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> TableSpec:
