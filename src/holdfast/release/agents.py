@@ -7,30 +7,29 @@ crashed agent runs again and makes the same bytes. `gather` needs no secret and 
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 import numpy as np
+from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.mechanism.release import Release
 from holdfast.randomness import Keys, Stream
 from holdfast.release.certificate.verify import verify
+from holdfast.release.certifying import domain_hash
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.public_words import published
 from holdfast.release.ends import saying, saying_nothing_happened, told
+from holdfast.release.facts import Model, Statement
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import Division, joined, shared_noise
 from holdfast.release.job.table import Table
@@ -38,16 +37,8 @@ from holdfast.release.ledger.entries import content_of
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import Run, write_release
-from holdfast.release.signing import (
-    SIGNED,
-    read_private,
-    read_trusted,
-    signature_text,
-    write_private,
-)
+from holdfast.release.signing import read_private, write_private
 from holdfast.release.spec.origin import Origin
-from holdfast.release.standalone_verifier.reading import Broken, json_of
-from holdfast.release.standalone_verifier.verify import signature_words
 from holdfast.release.storage.files import publish, read_plain, workplace, write_text
 from holdfast.version import __version__
 
@@ -160,9 +151,9 @@ def published_slices(ledger: Ledger, release: str) -> dict[str, str]:
 
 # --- slices and their union -------------------------------------------------------------------------------------------
 
-#: Version of the JSON form of a slice, and its files.
-SCHEMA = "holdfast-slice-1"
-SHEET, VALUES = "slice.json", "slice.csv"
+#: Version of the JSON form of a slice, and its file.
+SCHEMA: Final = "holdfast-slice-2"
+FILE = "slice.json"
 AGAIN = "the ledger was charged, and running the agent again costs nothing more"
 Step = Callable[[str], None]
 
@@ -209,12 +200,12 @@ def agent(
             noise = shared_noise(table.mechanism, division)
             head = noise.head(noise_keys(keys, release))
             own = noise.slice(noise_keys(keys, release), division.number(name), head)
-            about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
-            texts = _texts(run, about, truth + own)
-            made = hashlib.sha256(texts[SHEET].encode()).hexdigest()
+            about: dict[str, Any] = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
+            text = Slice(**about, **_of_all(job), values=(truth + own).tolist()).text
+            made = hashlib.sha256(text.encode()).hexdigest()
             commit(run.ledger, release, name, commitment(keys, release, name, truth, own), made)
             step("writing the files")
-            _publish(folder, texts, run.date)
+            _publish(folder, text, run.midnight)
     return folder
 
 
@@ -227,13 +218,20 @@ def _refuse_unsaid(job: Job, origin: Origin) -> None:
         raise job.spec.at["data"].refuse(sentence)
 
 
-def _publish(folder: Path, texts: dict[str, str], date: str) -> None:
-    """Publish a slice, unless it stands there already."""
+def _publish(folder: Path, text: str, midnight: float) -> None:
+    """Publish a slice, unless it stands there already, byte for byte; refused where something else does."""
     try:
-        if not _published_already(folder, texts):
-            with workplace(folder) as place:
-                _write(place, texts, date)
-                publish(place, folder)
+        if os.path.lexists(folder):
+            if not folder.is_dir() or {each.name: each.read_bytes() for each in folder.iterdir()} != {
+                FILE: text.encode()
+            }:
+                raise Refused(f"{folder} exists already and holds something else: move it away, or name another folder")
+            return
+        with workplace(folder) as place:
+            write_text(place / FILE, text)
+            for path in (place / FILE, place):  # when it was written would tell how long the draw took
+                os.utime(path, (midnight, midnight))
+            publish(place, folder)
     except OSError as error:
         error.add_note(AGAIN)
         raise
@@ -254,8 +252,9 @@ def gather(
     """
     table, division = _divided(job)
     step("reading the slices")
-    slices = _read_all(job, table, division, folders)
-    values = joined(table.layout.query, division, [slices[name].values for name in division.names])
+    slices = _read_all(job, division, folders)
+    found = [np.array(slices[name].values, dtype=np.int64) for name in division.names]
+    values = joined(table.layout.query, division, found)
     run = replace(Run.of(job, output, ledger), identity=next(iter(slices.values())).release)
     _refuse_uncharged(run, slices.values())
     exact = bool(table.holding.exact)
@@ -282,7 +281,7 @@ def gather(
     return run.folder
 
 
-def _refuse_uncharged(run: Run, slices: Iterable[_Slice]) -> None:
+def _refuse_uncharged(run: Run, slices: Iterable[Slice]) -> None:
     """Refuse slices that the ledger was not charged for, or that are not what their agents published."""
     charge = run.charge_row
     if charge is None or charge.parts != run.parts:
@@ -291,7 +290,7 @@ def _refuse_uncharged(run: Run, slices: Iterable[_Slice]) -> None:
         )
     kept = published_slices(run.ledger, run.identity)
     for part in slices:
-        if kept.get(part.agent) != part.made:
+        if kept.get(part.agent) != hashlib.sha256(part.text.encode()).hexdigest():
             raise Refused(
                 f"the slice of agent {part.agent!r} is not the one that it published, says the ledger: ask for it again"
             )
@@ -318,74 +317,45 @@ def _charge_once(run: Run) -> None:
 # --- slices as files ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Slice:
-    """What one agent published."""
+class Slice(Model):
+    """What one agent publishes: its values, in the order of its rows, and what all slices of a release say of it."""
 
+    form: Literal["holdfast-slice-2"] = Field(default=SCHEMA, alias="schema")
     agent: str
     release: str
     common: str
-    made: str
-    values: Ints
+    title: str
+    spec_hash: str
+    public_files: list[str]
+    domain_hash: str
+    statements: list[Statement]
+    caveats: list[str]
+    values: list[Annotated[int, Field(gt=-(2**62), lt=2**62)]]
+
+    @property
+    def text(self) -> str:
+        """The same slice has the same text, whenever it is made."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
-def _texts(run: Run, about: dict[str, str], values: Ints) -> dict[str, str]:
-    """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
-    job = run.job
-    sheet = {**about, **_sheet(job)}
-    table, division = _divided(job)
-    rows = io.StringIO()
-    writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow([*table.layout.columns, "value"])
-    columns = [column[division.outputs(about["agent"])].tolist() for column in table.layout.columns.values()]
-    writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
-    sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
-    if run.signer is not None:
-        sheet["signed_by"] = run.signer.fingerprint
-    text = json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"
-    signature = {} if run.signer is None else {f"{SHEET}{SIGNED}": signature_text(run.signer, text.encode())}
-    return {VALUES: rows.getvalue(), SHEET: text, **signature}
-
-
-def _sheet(job: Job) -> dict[str, Any]:
+def _of_all(job: Job) -> dict[str, Any]:
     """What all slices of a release say of it."""
     return {
-        "schema": SCHEMA,
         "title": job.title,
         "spec_hash": job.spec.hash,
         "public_files": sorted(job.public_files.values()),
-        "statements": [statement.as_mapping() for statement in job.guarantees],
+        "domain_hash": domain_hash(job.tables[0].layout),
+        "statements": list(job.guarantees),
         "caveats": list(job.caveats),
     }
 
 
-def _write(place: Path, texts: dict[str, str], date: str) -> None:
-    for file, text in texts.items():
-        write_text(place / file, text)
-    # The time at which a file was written would tell how long the draw took.
-    midnight = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
-    for path in (*place.iterdir(), place):
-        os.utime(path, (midnight, midnight))
-
-
-def _published_already(folder: Path, texts: dict[str, str]) -> bool:
-    """Whether the slice stands there already, byte for byte; refused where something else does."""
-    if not os.path.lexists(folder):
-        return False
-    found = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
-    if found != {name: text.encode() for name, text in texts.items()}:
-        raise Refused(f"{folder} exists already and holds something else: move it away, or name another folder")
-    return True
-
-
-def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str | Path] | None) -> dict[str, _Slice]:
+def _read_all(job: Job, division: Division, folders: Sequence[str | Path] | None) -> dict[str, Slice]:
     """Read one slice of every agent, all of one release."""
     places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
-    wanted = json.loads(json.dumps(_sheet(job)))
-    found: dict[str, _Slice] = {}
+    found: dict[str, Slice] = {}
     for place in places:
-        part = _read(wanted, table, division, place)
-        _refuse_unsigned(part.agent, place, job)
+        part = _read(_of_all(job), division, place)
         if part.agent in found:
             raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
         found[part.agent] = part
@@ -405,46 +375,16 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
     return found
 
 
-def _refuse_unsigned(agent: str, place: Path, job: Job) -> None:
-    """Refuse a slice whose signature is wrong, missing where one is asked for, or by somebody else than its agent."""
-    text, keys = read_plain(place / SHEET), job.spec.agents_keys
-    signer, wrong = json_of(text).get("signed_by"), None
+def _read(wanted: dict[str, Any], division: Division, place: Path) -> Slice:
+    """Read a slice and check that it is one of this job; that nobody changed it says the ledger."""
     try:
-        signature_words(str(place / f"{SHEET}{SIGNED}"), signer, text, None if keys is None else str(keys))
-    except Broken as broken:
-        wrong = str(broken)
-    if signer is None and job.spec.key_file is not None:
-        wrong = "nobody signed it"
-    if wrong is None and keys is not None and read_trusted(keys).names.get(str(signer), agent) != agent:
-        wrong = "it is signed by the key of another agent"
-    if wrong is not None:
-        raise Refused(f"the slice of agent {agent!r} is not to be trusted ({wrong}): ask for it again")
-
-
-def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path) -> _Slice:
-    """Read a slice and check that it is one of this job, row by row."""
-    try:
-        text = read_plain(place / SHEET)
-        sheet, content = json_of(text), read_plain(place / VALUES)
-        header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
-        name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
-        values = [int(row[-1]) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, IndexError, csv.Error):
+        found = Slice.model_validate_json(read_plain(place / FILE))
+    except (OSError, ValidationError):
         raise Refused(f"{place} holds no slice that can be read: ask its agent for it again") from None
-    if {key: sheet.get(key) for key in wanted} != wanted:
+    if any(getattr(found, name) != value for name, value in wanted.items()):
         raise Refused(f"the slice in {place} was made from another spec or other public files: ask for it again")
-    if sheet.get("sha256") != hashlib.sha256(content).hexdigest():
-        raise Refused(f"the slice in {place} was changed after it was made: ask its agent for it again")
-    if name not in division.names:
+    if found.agent not in division.names:
         raise Refused(f"the slice in {place} is of an agent that the spec does not name: leave it out")
-    outputs = division.outputs(name)
-    named = [
-        ["" if text is None else str(text) for text in column[outputs]] for column in table.layout.columns.values()
-    ]
-    if header != [*table.layout.columns, "value"] or [row[:-1] for row in rows] != [
-        list(row) for row in zip(*named, strict=True)
-    ]:
-        raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
-    if any(abs(value) >= 2**62 for value in values):
-        raise Refused(f"the slice in {place} has values that no figure can have: ask for it again")
-    return _Slice(name, release, common, hashlib.sha256(text).hexdigest(), np.array(values, dtype=np.int64))
+    if len(found.values) != division.outputs(found.agent).size:
+        raise Refused(f"the slice in {place} has not the rows of agent {found.agent!r}: ask for it again")
+    return found

@@ -63,7 +63,6 @@ class AgentsSpec(Part):
     agents: dict[Name, Annotated[tuple[Cells, ...], BeforeValidator(as_list)]] | None = Field(
         None, description="What each agent holds: nodes, paths, or {column: value}."
     )
-    keys: Text | None = Field(None, description="File of the agents' public keys, with their names; slices need one.")
 
     @model_validator(mode="after")
     def _one_way(self) -> AgentsSpec:
@@ -228,13 +227,6 @@ class Spec(Part):
         return None if self.sign is None else self.resolve(self.sign)
 
     @cached_property
-    def agents_keys(self) -> Path | None:
-        """The file of the agents' public keys, if slices must be signed by them."""
-        return (
-            None if self.distributed is None or self.distributed.keys is None else self.resolve(self.distributed.keys)
-        )
-
-    @cached_property
     def person(self) -> str | None:
         """How the records call the column of the persons; None where single records are protected."""
         unit = self.privacy.unit
@@ -304,7 +296,7 @@ PUBLISHED: dict[str, Any] = {
     "data": {"domain", "values", "labels", "nulls", "outside", "query", "rows_depend_on_other_rows"},
 }
 #: The key by which the records of a person are chosen is no one's business.
-KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}, "distributed": {"keys"}}
+KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}}
 
 
 def public_part(spec: Spec) -> dict[str, Any]:
