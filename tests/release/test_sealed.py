@@ -149,7 +149,7 @@ def test_another_key_a_revoked_one_and_a_changed_certificate_are_refused(origina
     certificate["signed_by"] = None
     tampering.sealed(folder, certificate)
     assert wrong(verify(folder, key=both))["signature"].startswith("it is signed by nobody")
-    assert fingerprint in read_trusted(both).keys
+    assert fingerprint in read_trusted(both)
 
 
 def test_keys_are_private_and_have_a_passphrase_if_asked(tmp_path, monkeypatch):

@@ -54,15 +54,6 @@ class Signer:
         return self.private.sign(content)
 
 
-@dataclass(frozen=True)
-class Trusted:
-    """Whom a reader trusts: public keys by their fingerprints, those that were revoked, and whose some of them are."""
-
-    keys: dict[str, bytes]
-    revoked: frozenset[str]
-    names: dict[str, str]
-
-
 def write_key(path: Path, passphrase: str | None = None) -> Signer:
     """Write a fresh key to a new file that only its owner can read, and its public part beside it."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -105,11 +96,9 @@ def read_key(path: Path) -> Signer:
     return _signer(private)
 
 
-def read_trusted(path: str | Path) -> Trusted:
-    """Read a file of public keys, one per line, and of keys that were revoked."""
+def read_trusted(path: str | Path) -> dict[str, bytes]:
+    """Read public keys by their fingerprints, one per line; refuse lines that are none, and revoke none."""
     keys: dict[str, bytes] = {}
-    names: dict[str, str] = {}
-    revoked: set[str] = set()
     for number, line in enumerate(_public(Path(path)).splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -121,15 +110,13 @@ def read_trusted(path: str | Path) -> Trusted:
             key = decoded(words[1])
             if len(key) == KEY and not of_small_order(key):
                 keys[fingerprint(key)] = key
-                names.update({fingerprint(key): " ".join(words[2:])} if words[2:] else {})
                 continue
         elif words[0] == REVOKED and len(words) > 1 and words[1].startswith("sha256:"):
-            revoked.add(words[1])
             continue
         raise Refused(f"line {number} of {str(path)!r} is no key: write {PUBLIC} KEY, or {REVOKED} FINGERPRINT")
     if not keys:
         raise Refused(f"{str(path)!r} names no key: holdfast key FILE writes one into FILE{SUFFIX}")
-    return Trusted(keys, frozenset(revoked), names)
+    return keys
 
 
 def of_small_order(public: bytes) -> bool:
