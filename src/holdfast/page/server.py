@@ -6,8 +6,6 @@ fault by its kind alone. No answer holds anything from the data source, which is
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import re
@@ -16,13 +14,10 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -35,6 +30,7 @@ from holdfast.arguments import Refused
 from holdfast.page.draft import KINDS, Base, Draft, draft
 from holdfast.page.planning import Planned, Planner, Price, best, in_decimals, prices, solved
 from holdfast.pictures import Picture, bars, hundred, number, spreads
+from holdfast.pictures.pages import filled, policy_of, text_of
 from holdfast.privacy import odds
 from holdfast.privacy.words import describe
 from holdfast.release.disclosure.disclosure import so_far
@@ -49,16 +45,15 @@ from holdfast.release.storage.files import write_text
 from holdfast.release.table.laid import Laid, laid
 from holdfast.version import __version__
 
+ROOM = "holdfast.page"
 #: The part of errors that a limit in the table of errors is about.
 MOST = 0.95
 
 
 def page(base: Base, shape: Laid) -> tuple[str, str]:
     """Return the whole page and the content security policy that it needs."""
-    style, script = (
-        _text("holdfast.release", "report.css") + _text("holdfast.page", "page.css"),
-        _text("holdfast.page", "page.js"),
-    )
+    style = text_of("holdfast.release", "report.css") + text_of(ROOM, "page.css")
+    script = text_of(ROOM, "page.js")
     tables = [
         {
             "name": table.name,
@@ -82,11 +77,8 @@ def page(base: Base, shape: Laid) -> tuple[str, str]:
         style=Markup(style),
         script=Markup(script),
     )
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return text, policy
+    more = ("connect-src 'self'", "img-src data:", "frame-ancestors 'none'")
+    return text, policy_of(style, script, *more)
 
 
 def _can_be_exact(table: Any) -> tuple[str, ...]:
@@ -184,42 +176,9 @@ def _error(level: LevelErrors) -> str:
     return "exact" if level.absolute == 0 else number(level.absolute)
 
 
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _text(room: str, name: str) -> str:
-    return resources.files(room).joinpath("templates", name).read_text(encoding="utf-8")
-
-
 def _filled(name: str, **values: Any) -> str:
-    return (
-        _environment()
-        .get_template(name)
-        .render(
-            odds=odds,
-            describe=describe,
-            answered=answered,
-            number=number,
-            rough=_rough,
-            error=_error,
-            hundred=hundred,
-            svg=lambda picture: Markup(str(picture)),
-            **values,
-        )
-    )
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("holdfast.page"),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    words = {"odds": odds, "describe": describe, "answered": answered, "number": number, "rough": _rough}
+    return filled(ROOM, name, error=_error, hundred=hundred, **words, **values)
 
 
 #: The longest request that is read.

@@ -6,21 +6,17 @@ filter and sort; without it everything can be read.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 from holdfast.arguments import Refused
 from holdfast.pictures import hundred, number
+from holdfast.pictures.pages import filled, policy_of, text_of
 from holdfast.privacy import odds
 from holdfast.privacy.words import describe
 from holdfast.release.certificate.certificate import Certificate, read_certificate
@@ -32,7 +28,7 @@ from holdfast.release.report import label
 from holdfast.release.report.figures import FEW, figures
 from holdfast.release.table.wording import HOW, ways_in_words
 
-REPORT = "report.html"
+ROOM, REPORT = "holdfast.release", "report.html"
 #: The parts of the script, in an order in which each needs only those before it.
 SCRIPTS = ("law.js", "noise.js", "table.js", "compare.js", "ask.js", "form.js", "report.js")
 
@@ -54,8 +50,11 @@ def report(
         example = {lowest: next((str(name) for name in columns[lowest].tolist() if name is not None), "")}
         about = {"example": example, "few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
         shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
-    style, script = text_of("report.css"), "\n".join(map(text_of, SCRIPTS))
-    return _page().render(
+    style = text_of(ROOM, "report.css")
+    script = "\n".join(text_of(ROOM, name) for name in SCRIPTS)
+    return filled(
+        ROOM,
+        REPORT,
         certificate=certificate,
         tables=shown,
         asked=str(Budget.from_mapping(certificate.asked)),
@@ -70,14 +69,10 @@ def report(
         how=HOW,
         describe=describe,
         number=number,
-        svg=lambda picture: Markup(str(picture)),
         style=Markup(style),
         script=Markup(script),
         data=Markup(data),
-        policy=(
-            f"default-src 'none'; style-src '{hashed(style)}'; script-src '{hashed(script)}'; base-uri 'none'; "
-            "form-action 'none'"
-        ),
+        policy=policy_of(style, script),
     )
 
 
@@ -87,32 +82,6 @@ def _checks(certificate: Certificate) -> list[tuple[str, str]]:
     if len(certificate.tables) > 1:
         return found
     return [(name.removeprefix(f"{certificate.tables[0].name}: "), words) for name, words in found]
-
-
-def hashed(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def text_of(name: str) -> str:
-    return resources.files("holdfast.release").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _page() -> Template:
-    return template(REPORT)
-
-
-def template(name: str) -> Template:
-    """A page to fill in, in which every text is escaped."""
-    environment = Environment(
-        loader=PackageLoader("holdfast.release"),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
 
 
 # --- A site of releases: one page for each, as it was certified, and an index of what was promised and spent ---------
@@ -139,9 +108,8 @@ def site(folders: Sequence[Path], output: Path) -> Path:
     output.mkdir(parents=True)
     for folder, certificate, _ in found.values():
         shutil.copyfile(folder / REPORT, output / _file(certificate))
-    style = text_of("report.css")
-    policy = f"default-src 'none'; style-src '{hashed(style)}'; base-uri 'none'; form-action 'none'"
-    page = template("site.html").render(datasets=datasets, style=Markup(style), policy=policy)
+    style = text_of(ROOM, "report.css")
+    page = filled(ROOM, "site.html", datasets=datasets, style=Markup(style), policy=policy_of(style))
     (output / INDEX).write_text(page, encoding="utf-8")
     return output / INDEX
 
