@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-import holdfast.proving.prove as kernel
 from holdfast.arguments import Refused
 from holdfast.proving.prove import claim, prove, written
 from holdfast.release.certificate.certificate import FILE as CERTIFICATE
@@ -123,7 +122,7 @@ def test_the_kernel_proves_it_and_refutes_a_millionth_less(tmp_path, name):
 
 
 def test_a_folder_without_coq_is_told_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(Refused, match="apt-get install coq"):
         prove(released(tmp_path, HISTOGRAM))
 
