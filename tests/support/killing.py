@@ -20,10 +20,12 @@ import numpy as np
 import holdfast.release
 import released
 from example_jobs import before_drawing, make
+from holdfast.pictures.pages import template
 from holdfast.release import run as running
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.report.page import _page
+from holdfast.release.report.page import REPORT
+from holdfast.release.report.page import ROOM as PAGES
 
 #: After every so many points the release is tried again.
 AGAIN = 8
@@ -152,7 +154,7 @@ def warm(job, folder, kept):
     for table in job.tables:
         running.errors_by_size(table)  # loads compiled code, which takes longer than a release
         table.mechanism.release(np.zeros(table.layout.query.n, dtype=np.int64)).interval()
-    _page()
+    template(PAGES, REPORT)
     Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
     os.waitpid(forked(lambda: make(job)), 0)  # compiles what it needs, which must not be traced
     fresh(folder, kept)

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
 
@@ -35,7 +35,7 @@ def policy_of(style: str, script: str | None = None, *more: str) -> str:
 
 def filled(room: str, name: str, **values: Any) -> str:
     """Fill in a template of a room; `svg` writes a picture."""
-    return _environment(room).get_template(name).render(svg=lambda picture: Markup(str(picture)), **values)
+    return template(room, name).render(svg=lambda picture: Markup(str(picture)), **values)
 
 
 def _hashed(text: str) -> str:
@@ -43,11 +43,13 @@ def _hashed(text: str) -> str:
 
 
 @cache
-def _environment(room: str) -> Environment:
-    return Environment(
+def template(room: str, name: str) -> Template:
+    """A template of a room, in which every text is escaped."""
+    environment = Environment(
         loader=PackageLoader(room),
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return environment.get_template(name)
