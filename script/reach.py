@@ -28,7 +28,6 @@ BENCHMARKS = (
     "accuracy_one_count.py",
     "city_revision.py --tables 50",
     "census.py --blocks 200",
-    "cube_projection.py",
     "hard_tables.py --leaves 200",
     "margins_update.py --tables 1 --side 20",
     "mend.py",

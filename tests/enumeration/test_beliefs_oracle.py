@@ -12,7 +12,6 @@ import pytest
 
 from holdfast.arguments import Refused
 from holdfast.beliefs import (
-    Grid,
     base,
     given,
     hockey_stick,
@@ -156,24 +155,6 @@ def test_windows_must_match():
         window_for([(0,), (99,)], table)
     with pytest.raises(Refused, match="at least one pair"):
         worst({}, [], log_ratio)
-
-
-def test_the_fast_mode_agrees_with_the_exact_one():
-    tables = [weights("gaussian", F(2), 18), weights("laplace", F(1), 18)]
-    truths = [(0, 0), (1, 1)]
-    window = window_for(truths, tables)
-    grid = Grid.of(window)
-    fast = [grid.base(t, tables) for t in truths]
-    slow = [base(t, tables, window) for t in truths]
-    assert grid.log_ratio(*fast) == pytest.approx(log_ratio(*slow), rel=1e-12)
-    assert grid.hockey_stick(*fast, 0.7) == pytest.approx(hockey_stick(*slow, 0.7), rel=1e-12)
-    assert grid.renyi(*fast, 3) == pytest.approx(renyi(*slow, 3), rel=1e-12)
-    holds = [grid.given(law, lambda z: z.sum(axis=1) >= 0) for law in fast]
-    exact = [given(t, tables, lambda z: sum(z) >= 0, window) for t in truths]
-    assert grid.log_ratio(*holds) == pytest.approx(log_ratio(*exact), rel=1e-12)
-    image = grid.onto(fast[0], lambda z: np.maximum(z, 0))
-    clipped = onto(truths[0], tables, lambda z: (max(z[0], 0), max(z[1], 0)), window)
-    assert all(image[z] == pytest.approx(float(clipped[z]), rel=1e-11) for z in clipped)
 
 
 @pytest.mark.slow

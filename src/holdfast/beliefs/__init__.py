@@ -15,10 +15,8 @@ from holdfast.beliefs.oracle import (
     window_for,
     worst,
 )
-from holdfast.beliefs.output_windows import Grid
 
 __all__ = [
-    "Grid",
     "Law",
     "base",
     "belief",
