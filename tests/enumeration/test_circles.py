@@ -8,14 +8,14 @@ from flint import arb
 
 import holdfast as hf
 from holdfast.arguments import LARGEST, Refused
-from holdfast.trees.circles import blocks, drawing, testing
-from holdfast.trees.circles.exact import Row, sum_at
+from holdfast.trees.circles import drawing, testing
+from holdfast.trees.circles.exact import sum_at
 from holdfast.trees.circles.messages import Messages
 from holdfast.trees.circles.outline import outline
 from holdfast.trees.circles.sampler import Sampler
 from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight, TableWeight
 from holdfast.trees.shape.forest import Forest
-from small_forests import ANY, CASES, GAUSSIAN, LAPLACE, NONE, distance, listed, sampler
+from small_forests import ANY, CASES, NONE, distance, listed, sampler
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -104,20 +104,6 @@ def test_no_message_is_below_what_it_stands_for(seed, monkeypatch):
     made.draw(1, hf.seeded(seed))
     assert len(shares) > 3
     assert all(1 - slack <= share <= 1 + 1e-12 for share, slack in shares)
-
-
-@pytest.mark.parametrize(("weight", "low"), [(LAPLACE, NONE), (LAPLACE, 0), (GAUSSIAN, -1), (GAUSSIAN, NONE)])
-@pytest.mark.parametrize("size", [2, 4, 8])
-def test_blocks_are_above_the_sums_of_their_halves(weight, low, size):
-    block = blocks.Block(weight, low, ANY)
-    part, half = block.row(size), block.row(size // 2)
-    assert isinstance(part, Row)
-    first, last = block.window
-    for t in {first, first + 3, -1, 0, 2, 7, last - 1, last, last + 4, first - 2}:
-        whole = sum_at([half, half], t, 40)
-        assert not whole > part.at(t)
-        if first <= t <= last and whole > 1e-100:
-            assert float((whole / part.at(t)).mid()) > 1 - blocks.EXCESS
 
 
 def test_narrow_messages_on_wide_windows_keep_their_middle():

@@ -81,36 +81,6 @@ class Leaf:
         return first, [self.at(t) for t in range(first, last + 1)], left
 
 
-class Tilted:
-    """A block's message in the units of a node's leaves: times e^{tilt·(t − size·origin)}/whole^size."""
-
-    def __init__(self, part: Part, leaf: Leaf, size: int) -> None:
-        self.part, self.leaf, self.size = part, leaf, size
-
-    def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """See Part."""
-        first, values, left = self.part.window(more)
-        peak, whole = self.leaf.log_whole
-        tilt = arb(self.leaf.tilt)
-        norm = (-arb(peak) * self.size).exp() / arb(whole) ** self.size
-        turned = [
-            value * (tilt * (first + k - self.size * self.leaf.origin)).exp() * norm for k, value in enumerate(values)
-        ]
-        if left == 0:
-            return first, turned, left
-        # Both series beyond the window, under the tilt.
-        assert isinstance(self.part, Row)
-        beyond = arb(0)
-        for side, edge in ((0, first), (1, first + len(values) - 1)):
-            height, ratio = arb(self.part.height[side]), arb(self.part.ratio[side])
-            if self.part.height[side] > 0:
-                turn = ratio * (tilt if side else -tilt).exp()
-                beyond = beyond + height * ratio**more * (tilt * (edge - self.size * self.leaf.origin)).exp() * turn / (
-                    1 - turn
-                )
-        return first, turned, beyond * norm
-
-
 def sum_at(parts: list[Part], t: int, more: int) -> arb:
     """Σ over all ways to make t of the product of the parts' messages."""
     windows = sorted((part.window(more) for part in parts), key=lambda window: len(window[1]))

@@ -1,19 +1,16 @@
-"""Totals divided among leaves: by tilts, and with blocks of alike leaves that take what others leave."""
+"""Totals divided among leaves, by tilts: one of them takes what the others leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from flint import arb
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Bools, Floats, Ints, ranges
-from holdfast.noise.draws.decisions import Digits
-from holdfast.trees.circles.blocks import EXCESS, Block
-from holdfast.trees.circles.exact import Part, Row, Tilted, sum_at
+from holdfast.arrays import Bools, Floats, Ints
+from holdfast.trees.circles.exact import Part
 from holdfast.trees.circles.leaf_tables import POOR, LeafTable, rounded
-from holdfast.trees.circles.tables import Division, accepted
+from holdfast.trees.circles.tables import Division
 from holdfast.trees.circles.testing import Tested
 
 #: Leaves of divisions that are drawn at once.
@@ -42,36 +39,18 @@ class LeafDivisions(Tested):
             numbers = shape.leaf_start[node[part] + 1] - shape.leaf_start[node[part]]
             group = np.cumsum(numbers) // LEAVES
             for tasks in np.split(part, np.flatnonzero(np.diff(group)) + 1):
-                self._divide_tasks(node[tasks], row[tasks], totals[tasks], float(tilt[tasks[0]]))
-        self._divide_blocks()
+                self._divide_leaf_tasks(node[tasks], row[tasks], totals[tasks], float(tilt[tasks[0]]))
 
     def _leaf_parts(self, k: int) -> list[Part]:
-        """The leaves of a node, and their block, as messages."""
+        """The leaves of a node as messages."""
         m, shape = self.m, self.shape
         node = np.array([k])
         table, kind, _ = m.leaf_table(node, float(m.tilt[k]))
         leaves, _ = m.leaves_of(node)
-        parts: list[Part] = []
-        members = []
-        for each, leaf in zip(kind.tolist(), leaves.tolist(), strict=True):
-            if m.in_block[leaf]:
-                members.append(each)
-            else:
-                parts.append(self._leaf(table, each, (int(shape.leaf_low[leaf]), int(shape.leaf_high[leaf]))))
-        if members:
-            one = self._leaf(table, members[0], (0, 0))
-            parts.append(Tilted(m.block_list[m.block[k]].row(len(members)), one, len(members)))
-        return parts
-
-    def _divide_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float) -> None:
-        """Divide totals under one tilt: among leaves, one of which takes the rest, or all but a block that does."""
-        m = self.m
-        for block in np.unique(m.block[nodes]).tolist():
-            mine = np.flatnonzero(m.block[nodes] == block)
-            if block < 0:
-                self._divide_leaf_tasks(nodes[mine], rows[mine], totals[mine], tilt)
-            else:
-                self._divide_block_tasks(nodes[mine], rows[mine], totals[mine], tilt, m.block_list[block])
+        return [
+            self._leaf(table, each, (int(shape.leaf_low[leaf]), int(shape.leaf_high[leaf])))
+            for each, leaf in zip(kind.tolist(), leaves.tolist(), strict=True)
+        ]
 
     def _divide_leaf_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float, again: bool = True) -> None:
         shape, m = self.shape, self.m
@@ -121,74 +100,6 @@ class LeafDivisions(Tested):
         with np.errstate(divide="ignore", invalid="ignore"):
             steep = pole * np.maximum(1 - 3 / np.abs(moved * pole), 0.0)
         return np.clip(np.where(np.isfinite(pole), steep, 0.0), *limits)
-
-    def _divide_block_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float, block: Block) -> None:
-        shape, m = self.shape, self.m
-        tilt = float(np.clip(tilt, *block.tilts))
-        leaf_table, kind, counts = m.leaf_table(nodes, tilt)
-        leaves, _ = m.leaves_of(nodes)
-        inside = m.in_block[leaves]
-        slots = np.flatnonzero(~inside)
-        sizes = m.block_size[nodes]
-        used, last = np.unique(sizes, return_inverse=True)
-        rest = block.table(used, np.full(used.size, tilt))
-        fewer = counts - sizes
-        division = Division(self._leaf_rows(leaf_table), kind[slots], fewer, totals, rest, last)
-        low, high = shape.leaf_low[leaves], shape.leaf_high[leaves]
-        none = np.zeros(nodes.size, dtype=np.int64)
-        drawn, rests = division.draw(
-            self.stream, _fits(fewer, (low[slots], high[slots]), (none - LARGEST, none + LARGEST))
-        )
-        task = np.repeat(np.arange(counts.size), counts)
-        self.leaves[leaves[slots], rows[task[slots]]] = drawn
-        members = leaves[inside]
-        starts = np.cumsum(sizes) - sizes
-        for size in used.tolist():
-            mine = sizes == size
-            where = ranges(starts[mine], np.full(int(mine.sum()), size)).reshape(-1, size)
-            waiting = self.waiting.setdefault((int(m.block[nodes[0]]), size), [])
-            waiting.append((rests[mine], shape.tree[nodes[mine]], rows[mine], members[where]))
-
-    def _divide_blocks(self) -> None:
-        """Divide the totals of all blocks that wait among their leaves."""
-        shape = self.shape
-        for (block, size), waiting in self.waiting.items():
-            totals, trees, rows, some = (np.concatenate(each) for each in zip(*waiting, strict=True))
-            values = self._halves(self.m.block_list[block], size, totals, trees, rows)
-            self.leaves[some, rows[:, None]] = values
-            wrong = ((values < shape.leaf_low[some]) | (values > shape.leaf_high[some])).any(axis=1)
-            self.kept[trees[wrong], rows[wrong]] = False
-        self.waiting.clear()
-
-    def _halves(self, block: Block, size: int, totals: Ints, trees: Ints, rows: Ints) -> Ints:
-        """Divide the totals of blocks among their leaves, (blocks, leaves); each total is tested first."""
-        if size == 1:
-            return totals[:, None]
-        words = self.stream.words(totals.size)
-        low, high = block.window
-        doubtful = (words * 2.0**-64 >= 1 - EXCESS) | (totals < low) | (totals > high)
-        for k in np.flatnonzero(doubtful).tolist():
-            part, half = block.row(size), block.row(size // 2)
-            assert isinstance(part, Row)
-            total = int(totals[k])
-
-            def share(bits: int, half: Part = half, part: Row = part, total: int = total) -> arb:
-                result = sum_at([half, half], total, bits - 128) / part.at(total)
-                if result > 1:
-                    raise ArithmeticError("a message is below what it stands for")
-                return result
-
-            if not accepted(share, Digits(int(words[k]), 64, lambda: self.stream)):
-                self.kept[trees[k], rows[k]] = False
-        tilts, spread = block.tilts_for(totals / size)
-        tilts = np.clip(rounded(tilts, spread**2 * (size / 2), 0.5, float(block.weight.sizes.min())), *block.halving)
-        used, row = np.unique(tilts, return_inverse=True)
-        table = block.table(np.full(used.size, size // 2), used)
-        one = np.ones(totals.size, dtype=np.int64)
-        first, second = Division(table, row, one, totals, table, row).draw(self.stream)
-        twice = [np.concatenate([each, each]) for each in (trees, rows)]
-        both = self._halves(block, size // 2, np.concatenate([first, second]), *twice)
-        return np.concatenate([both[: totals.size], both[totals.size :]], axis=1)
 
 
 def _fits(

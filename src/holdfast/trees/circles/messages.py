@@ -15,7 +15,6 @@ from scipy import fft
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints, ranges
-from holdfast.trees.circles.blocks import LARGEST_BLOCK, Block
 from holdfast.trees.circles.leaf_tables import FAR, LeafTable, rounded
 from holdfast.trees.circles.outline import Outline
 from holdfast.trees.circles.rows import NEAREST, UNIT, Rows, Sums
@@ -74,52 +73,7 @@ def slopes_for(variance: Floats, falls: Floats) -> Floats:
     return np.unique(slopes)
 
 
-class Blocked(Rows):
-    """Which leaves, alike ones, together take what the others below their node leave of its total."""
-
-    def __init__(self, shape: Outline, weights: Sequence[Weight], pull: Floats | None = None) -> None:
-        super().__init__(shape, weights, pull)
-        #: Blocks of alike leaves: their kinds, the kind and the size of each node's block, and which leaves are in one.
-        self.blocks: dict[tuple[int, int, int], int] = {}
-        self.block_list: list[Block] = []
-        self.block, self.block_size = np.full(shape.size, -1), np.zeros(shape.size, dtype=np.int64)
-        self.in_block = np.zeros(shape.leaf_output.size, dtype=bool)
-
-    def _choose_blocks(self, some: Ints, counts: Ints, numbers: Ints, kind: Ints, table: LeafTable) -> None:
-        """Choose the leaves of each node, alike ones, that together take what others leave of its total."""
-        known = np.array([self._block_of(table, k) for k in np.flatnonzero(counts.max(axis=0) > 1).tolist()])
-        many = np.flatnonzero(counts.max(axis=0) > 1)[known >= 0] if known.size else np.zeros(0, dtype=np.int64)
-        if not many.size:
-            return
-        sizes = 2 ** np.floor(np.log2(np.clip(counts[:, many], 1, LARGEST_BLOCK))).astype(np.int64)
-        sizes[counts[:, many] < 4] = 1
-        spread = np.where(sizes > 1, sizes * table.variance[many], 0.0)
-        best = np.argmax(spread, axis=1)
-        size = sizes[np.arange(some.size), best]
-        size[spread[np.arange(some.size), best] < np.where(counts > 0, table.variance, 0.0).max(axis=1)] = 1
-        often = np.bincount(best, weights=size > 1, minlength=many.size)
-        size[often[best] < 0.1 * some.size] = 1  # a block that few nodes have is not worth its tables
-        chosen, block = many[best], known[known >= 0][best]
-        self.block[some] = np.where(size > 1, block, -1)
-        self.block_size[some] = np.where(size > 1, size, 0)
-        mine = kind == np.repeat(chosen, numbers)
-        rank = np.cumsum(mine)
-        before = np.concatenate([[0], rank])[np.cumsum(numbers) - numbers]
-        inside = mine & (rank - np.repeat(before, numbers) <= np.repeat(self.block_size[some], numbers))
-        self.in_block[ranges(self.shape.leaf_start[some], numbers)] = inside
-
-    def _block_of(self, table: LeafTable, kind: int) -> int:
-        """The number of the block of leaves of a kind; −1 where there is none."""
-        kinds = table.kinds
-        key = int(kinds.law[kind]), int(kinds.low[kind]), int(kinds.high[kind])
-        if key not in self.blocks:
-            self.blocks[key] = len(self.block_list)
-            self.block_list.append(Block(self.weights[key[0]], *key[1:]))
-        block = self.blocks[key]
-        return block if self.block_list[block].fits(table.tilt) else -1
-
-
-class Messages(Blocked):
+class Messages(Rows):
     """All messages of a forest."""
 
     def __init__(
@@ -218,7 +172,6 @@ class Messages(Blocked):
             mine = kind[ends[a] : ends[b]]
             counts = np.bincount(row + mine, minlength=(b - a) * table.size).reshape(b - a, -1)
             self._some_sums(some[a:b], counts.astype(np.float64), numbers[a:b], table)
-            self._choose_blocks(some[a:b], counts, numbers[a:b], mine, table)
 
     def _some_sums(self, some: Ints, counts: Floats, numbers: Ints, table: LeafTable) -> None:
         mean, variance = counts @ table.mean, counts @ table.variance
@@ -327,8 +280,6 @@ class Messages(Blocked):
         leafy, inner = some[far & shape.has_leaves[some]], some[far & (numbers > 0)]
         if leafy.size:
             self.tilt[leafy] = np.clip(self.above(leafy), *self.limits[:, leafy])
-            self.block[leafy], self.block_size[leafy] = -1, 0
-            self.in_block[self.leaves_of(leafy)[0]] = False
             self._above_leaves(leafy)
         if inner.size:
             numbers = shape.inner_start[inner + 1] - shape.inner_start[inner]

@@ -10,12 +10,13 @@ from scipy import fft
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Bools, Floats, Ints, ranges
-from holdfast.trees.circles.blocks import EXCESS
 from holdfast.trees.circles.leaf_tables import ENDLESS, FAR, LEAST, TINY, LeafTable, kinds_of, powers
 from holdfast.trees.circles.outline import Outline
 from holdfast.trees.circles.weights import Weight, by_law
 
 UNIT = 2.0**-53
+#: By half of how much Q is raised above what transforms give, for the rounding of the last steps.
+EXCESS = 1e-10
 #: How near to a pole tilts may come, as a share of it.
 NEAREST = 1 - 2.0**-15
 

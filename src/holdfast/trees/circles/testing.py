@@ -69,8 +69,6 @@ class Tested:
         self.totals = np.zeros((size, rows), dtype=np.int64)
         #: Tests that are not decided yet, by node and row.
         self.pending: dict[tuple[int, int], Doubt] = {}
-        #: Blocks with a total, by kind and size: totals, trees, rows, and leaves, (blocks, leaves).
-        self.waiting: dict[tuple[int, int], list[tuple[Ints, Ints, Ints, Ints]]] = {}
 
     @property
     def m(self) -> Messages:
