@@ -27,10 +27,7 @@ NOTHING_LEFT = (
 
 
 class Promising:
-    """What mechanisms, mixtures and projected mechanisms have in common: a promise, and functions of what they release.
-
-    Each has a property `promise` and a `query`.
-    """
+    """What a mechanism has through its `promise`: statements, and functions of what it releases."""
 
     promise: Any
 
