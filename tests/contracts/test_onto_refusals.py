@@ -62,10 +62,6 @@ REFUSED = {
         "measure them",
     ),
     "a way for orders asked about a table": (lambda: mechanism(MARGINS, norm="l1", method="orders").method, "'orders'"),
-    "a way for one sum asked about a table": (
-        lambda: mechanism(MARGINS, norm="l1", method="one_sum").method,
-        "one_sum",
-    ),
     "an unknown way": (lambda: mechanism(MARGINS, method="networks"), "did you mean 'network'"),
     "a truth outside its bounds": (
         lambda: mechanism(MARGINS & hf.between(0, 9)).release(np.where(TRUTH == 7, SECRET, TRUTH)),

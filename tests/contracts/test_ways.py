@@ -120,7 +120,6 @@ ONTO = {
     "orders": [
         Example(laplace(hf.histogram(4), integer=integer), hf.ordered([1, 3, 0, 2]), CELLS) for integer in (True, False)
     ],
-    "one_sum": [Example(laplace(hf.histogram(4)), hf.equals(ROW, [17]) & hf.nonnegative(), CELLS)],
     "network": [Example(laplace(hf.margins((4, 5)), integer=False), CROSSED & hf.nonnegative(), WIDE)],
     "program": [Example(laplace(hf.margins((2, 2, 2)), integer=False), PAIRS & hf.nonnegative(), CUBE)],
     "union": [Example(laplace(hf.histogram(4)), hf.between(0, 6) | hf.between(8, 9), np.array([5, 0, 6, 3]))],

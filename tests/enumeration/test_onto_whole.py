@@ -8,7 +8,6 @@ import pytest
 import holdfast as hf
 import programs
 from holdfast import onto
-from holdfast.onto.ways import one_sum
 
 KINDS = ("table", "sum", "order", "mixed", "rows")
 
@@ -99,16 +98,3 @@ def test_ties_do_not_favour_the_first():
     assert gave.size == 3
     assert gave.tolist() != [0, 1, 2]
     assert gave.tolist() != [5, 6, 7]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_steps_of_one_sum_are_exchanged_until_no_other_point_is_nearer(seed):
-    rng = np.random.default_rng(seed)
-    weights, moves = rng.choice([0.5, 1.0, 3.0], 3), rng.integers(-3, 4, 3)
-    low, high = np.full(3, -4), np.full(3, 4)
-    missing = int(rng.integers(-2, 3))
-    total = int(moves.sum()) + missing
-    points = np.array([point for point in itertools.product(range(-4, 5), repeat=3) if sum(point) == total])
-    one_sum._put_right(weights, low, high, moves, missing, np.uint64(seed))
-    assert moves.sum() == total
-    assert (weights * moves**2).sum() == (weights * points**2).sum(axis=1).min()

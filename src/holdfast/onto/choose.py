@@ -27,7 +27,6 @@ from holdfast.onto.ways import (
     hierarchy,
     linked,
     network,
-    one_sum,
     orders,
     program,
     projection,
@@ -36,7 +35,7 @@ from holdfast.onto.ways import (
 
 #: Ways that take the whole table at once, whether or not it falls apart.
 WHOLE: tuple[Any, ...] = (hierarchy, under_totals, boxes, areas, linked, projection)
-WAYS: tuple[Any, ...] = (*WHOLE, orders, one_sum, network, program, union)
+WAYS: tuple[Any, ...] = (*WHOLE, orders, network, program, union)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[Way, ...] = (topdown, bluedown)
 

@@ -22,6 +22,8 @@ from holdfast.onto.grid.grid import Shape
 from holdfast.trees.shape.ties import tie_hash
 
 NONE = np.int64(LARGEST)
+#: Numbers up to which nothing is compiled.
+SMALL = 5_000
 #: Reduced costs below this share of what cancels in them are 0; whole costs are never touched by it.
 ROUNDING = 1e-14
 
@@ -44,7 +46,7 @@ def _stretch(move, up, absolute):  # type: ignore[no-untyped-def]
     return NONE if move <= 0 else move
 
 
-@compiled
+@compiled(beyond=SMALL)
 def cheapest_moves(tail, head, prices, weights, low, high, absolute, coin, moves):  # type: ignore[no-untyped-def]
     """Fill in each arc's cheapest whole move at these prices; of two equally cheap ones the hash decides."""
     for i in range(moves.size):
@@ -68,7 +70,7 @@ def cheapest_moves(tail, head, prices, weights, low, high, absolute, coin, moves
         moves[i] = move
 
 
-@compiled
+@compiled(beyond=SMALL)
 def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves, prices):  # type: ignore[no-untyped-def]
     """Balance all nodes at least cost; return whether everything could be sent.
 
@@ -300,7 +302,7 @@ def _signed(count: int, first: Any, second: Any, relation: Any, signs: Ints) -> 
     return bool((signs[first] * signs[second] == relation).all())
 
 
-@compiled
+@compiled(beyond=SMALL)
 def send_along_forest(tail, head, lacking, moves, low, high, slack):  # type: ignore[no-untyped-def]
     """Change moves of arcs with this much slack so that every node gets what it lacks; return whether that worked.
 

@@ -1,19 +1,16 @@
-"""The nearest real moves for any linear rows, by the first of several solvers that finds them.
+"""The nearest real moves for any linear rows, as a solver finds them.
 
-Newton's method where there are equalities and bounds only, then Clarabel; L1 by HiGHS. Their moves are finished in
-whole steps of the grid (`finish`), or a little inwards. Tables at corners too sharp for all of that go to whole
-numbers, with the gap that this leaves.
+Clarabel, or HiGHS for L1. Their moves are finished in whole steps of the grid (`finish`), or a little inwards. Tables
+at corners too sharp for all of that go to whole numbers, with the gap that this leaves.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from holdfast.arguments import Refused
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Task
 from holdfast.onto.independent_shares import Answer
-from holdfast.onto.solvers import newton
 from holdfast.onto.solvers.finish import finish
 from holdfast.onto.solvers.solvers import Proposal, inner_point, least_absolute, least_squares
 from holdfast.onto.solvers.whole_numbers import anywhere
@@ -24,15 +21,7 @@ SHARES = tuple(2.0**-k for k in range(30, -1, -3))
 
 def proposed(task: Task) -> Proposal | None:
     """Real moves with the least cost; None where no solver finds them."""
-    if task.problem.norm == "l1":
-        return least_absolute(task)
-    if task.least.size == 0 and task.gap.size and (task.shape.weights > 0).all():
-        try:
-            moves, prices = newton.solve(task)
-            return Proposal(moves, (prices, np.zeros(0)))
-        except Refused:
-            pass
-    return least_squares(task)
+    return least_absolute(task) if task.problem.norm == "l1" else least_squares(task)
 
 
 def nearest_real(task: Task) -> Answer | None:

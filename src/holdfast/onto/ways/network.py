@@ -1,6 +1,6 @@
-"""The nearest table where equalities are the balances of a network: crossed margins, hierarchies over the same leaves.
+"""The nearest table where equalities are the balances of a network: one sum, crossed margins, crossed hierarchies.
 
-Real least squares by Newton's method on prices, finished in whole steps; whole numbers, and L1 in either, by cheapest
+Real least squares by an interior-point method, finished in whole steps; whole numbers, and L1 in either, by cheapest
 paths from those prices: the global optimum, since whole data on a network have whole optima.
 """
 

@@ -1,6 +1,6 @@
 """The nearest point for any linear constraint: a quadratic, linear or integer program, finished in exact arithmetic.
 
-Reals (`reals`) by Newton's method on prices, Clarabel or HiGHS; whole numbers (`whole`) by a ladder of bounds; small
+Reals (`reals`) by Clarabel or HiGHS; whole numbers (`whole`) by a ladder of bounds; small
 problems in rationals where these give up. So what has a solution is not refused once the noise is drawn.
 """
 
