@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 import released
-from holdfast.release.certificate.certificate import Certificate, schema
+from holdfast.exchange.formats import deployment
+from holdfast.release.certificate.certificate import Certificate, read_certificate, schema
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.facts import Interval
 from holdfast.release.run import release
@@ -41,8 +42,12 @@ def test_the_page_about_the_certificate_names_every_key():
             assert f"`{name}`" in page or f'"{name}"' in page, f"{part}.{name}"
 
 
-def refused_by_the_registry(deployment):
-    record = {"url_slug": "trips", "status": "Draft", "tier": 3, "deployment": deployment}
+def deployment_of(folder):
+    return deployment(read_certificate(folder))
+
+
+def refused_by_the_registry(found):
+    record = {"url_slug": "trips", "status": "Draft", "tier": 3, "deployment": found}
     checker = jsonschema.Draft202012Validator(REGISTRY, format_checker=jsonschema.FormatChecker())
     return [error.message for error in checker.iter_errors(record)]
 
@@ -50,21 +55,21 @@ def refused_by_the_registry(deployment):
 @pytest.mark.slow
 def test_the_registry_accepts_the_deployment(tmp_path):
     job = released.job(tmp_path, "hierarchy", more="about: {curators: [City], intended_use: planning, region: here}")
-    deployment = certified(release(job))["deployment"]
-    assert not refused_by_the_registry(deployment)
-    assert refused_by_the_registry({**deployment, "product": {}})
-    assert deployment["basic"]["name"] == "Trips"
-    assert deployment["basic"]["data_curators"] == ["City"]
-    assert deployment["basic"]["intended_use"] == "planning"
-    assert deployment["basic"]["data_product_region"] == "here"
-    assert deployment["deployment_model"]["model_name"] == "Central"
-    assert deployment["dp_variant"]["variant_name"] == "Pure DP"
-    assert "change-one distance" in deployment["privacy_loss"]["privacy_unit_details"]
-    assert deployment["dp_variant"]["unprotected_quantities"] == (
+    told = deployment_of(release(job))
+    assert not refused_by_the_registry(told)
+    assert refused_by_the_registry({**told, "product": {}})
+    assert told["basic"]["name"] == "Trips"
+    assert told["basic"]["data_curators"] == ["City"]
+    assert told["basic"]["intended_use"] == "planning"
+    assert told["basic"]["data_product_region"] == "here"
+    assert told["deployment_model"]["model_name"] == "Central"
+    assert told["dp_variant"]["variant_name"] == "Pure DP"
+    assert "change-one distance" in told["privacy_loss"]["privacy_unit_details"]
+    assert told["dp_variant"]["unprotected_quantities"] == (
         "published exactly: city (all 2 figures); follows from exact figures: city, total (city)"
     )
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": job.guarantee.epsilon}
-    assert deployment["privacy_loss"]["privacy_parameters_details"] == str(job.guarantee)
+    assert told["privacy_loss"]["privacy_parameters"] == {"epsilon": job.guarantee.epsilon}
+    assert told["privacy_loss"]["privacy_parameters_details"] == str(job.guarantee)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +81,10 @@ def test_the_registry_accepts_the_deployment(tmp_path):
 )
 def test_other_kinds_of_privacy_are_named(tmp_path, budget, name, parameters):
     job = released.job(tmp_path, "histogram", ("epsilon: 1.0", budget))
-    deployment = certified(release(job))["deployment"]
-    assert not refused_by_the_registry(deployment)
-    assert deployment["dp_variant"]["variant_name"] == name
-    found = deployment["privacy_loss"]["privacy_parameters"]
+    told = deployment_of(release(job))
+    assert not refused_by_the_registry(told)
+    assert told["dp_variant"]["variant_name"] == name
+    found = told["privacy_loss"]["privacy_parameters"]
     if isinstance(parameters, dict):
         assert found == pytest.approx(parameters)
     else:
@@ -90,10 +95,11 @@ def test_a_person_is_the_unit_where_records_are_bounded_per_person(tmp_path):
     job = released.job(
         tmp_path, "histogram", ("unit: record, neighbours: replace-one", "unit: {column: zone, max_records: 2}")
     )
-    certificate = certified(release(job))
+    folder = release(job)
+    certificate, loss = certified(folder), deployment_of(folder)["privacy_loss"]
     assert certificate["unit"] == "column zone, at most 2 records"
-    assert certificate["deployment"]["privacy_loss"]["privacy_unit"] == "Person-level"
-    assert "at most 2" in certificate["deployment"]["privacy_loss"]["privacy_unit_details"]
+    assert loss["privacy_unit"] == "Person-level"
+    assert "at most 2" in loss["privacy_unit_details"]
     assert certificate["statements"][0]["neighbours"] == {"kind": "add-remove", "records": 2}
 
 
@@ -115,7 +121,8 @@ def test_the_registry_is_told_whether_values_were_moved(tmp_path, method, moves)
     tables = [
         table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), TableFiles("a", "b"))
     ]
-    said = certificate_of(made, "0" * 32, "2026-01-01", tables, []).deployment.accounting.post_processing
+    certificate = certificate_of(made, "0" * 32, "2026-01-01", tables, [])
+    said = deployment(certificate)["accounting"]["post_processing"]
     assert said.startswith("none") != moves
 
 

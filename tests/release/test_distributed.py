@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import holdfast as hf
 from holdfast.arguments import LARGEST, Refused
 from holdfast.cli.command import app
+from holdfast.exchange.formats import trust_model
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys
 from holdfast.release import agents as distributed
@@ -259,7 +260,7 @@ def test_agents_release_what_one_machine_would_and_the_ledger_is_charged_once(jo
     table = job.tables[0]
     release = identity(secret, __version__, job.spec.hash, *sorted(job.public_files.values()))
     assert found.certificate.release == release
-    assert "against outsiders, not against an agent" in found.certificate.deployment.deployment_model.model_name_details
+    assert trust_model(found.certificate)[0] == "Federated"
     noise = shared_noise(table.mechanism, table.division)
     one = joined(table.layout.query, table.division, noise_of_all(noise, table.division, noise_keys(secret, release)))
     truth = table.layout.query.answer(np.array([3, 1, 1, 0, 2]))

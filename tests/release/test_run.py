@@ -80,7 +80,7 @@ def test_a_release_is_whole_and_charged(tmp_path, kind):
 
 def test_the_files_do_not_tell_when_they_were_written(tmp_path):
     folder = release(released.job(tmp_path, "moved"))
-    date = read_certificate(folder).deployment.basic.publication_date
+    date = read_certificate(folder).date
     midnight = datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp()
     assert {path.stat().st_mtime for path in (folder, *folder.iterdir())} == {midnight}
 
@@ -516,7 +516,7 @@ def test_certificate_and_report_depend_on_the_data_through_the_table_alone(tmp_p
     for certificate in (one, two):
         for key in ("release", "seal", "files", "ledger"):
             assert certificate.pop(key)
-        certificate["deployment"]["basic"].pop("publication_date")
+        certificate.pop("date")
         for table in certificate["tables"]:
             table.pop("ties")  # a coin of each release
     assert one == two

@@ -249,15 +249,10 @@ def test_the_verifier_by_itself_and_the_library_agree_on_what_was_tampered_with(
         ("hierarchy", ("tables", 0, "noise_by_level", 0, "level"), "other", "noise at a level that the table does not"),
         ("histogram", ("tables", 0, "holds", "whole"), False, "are not real numbers"),
         ("hierarchy", ("protected",), "Everybody.", "another sentence on who is protected"),
-        ("several", ("deployment", "accounting", "composition"), "It is so.", "another reason for the registry"),
         ("histogram", ("spec", "title"), "Other", "another title in the spec"),
         ("histogram", ("title",), "Other", "another title in the spec"),
         ("histogram", ("spec", "privacy", "neighbours"), "add-remove", "another kind of neighbours in the spec"),
-        ("histogram", ("software", "version"), "9.9", "another version for the registry"),
         ("histogram", ("unit",), "person: rider", "another unit in the spec"),
-        ("histogram", ("deployment", "basic", "data_curators"), ["X"], "another list of curators"),
-        ("histogram", ("deployment", "basic", "intended_use"), "X", "another intended use"),
-        ("several", ("deployment", "basic", "description"), "X", "another list of tables for the registry"),
         ("contingency", ("caveats",), [], "is not among the caveats"),
         ("moved", ("statements", 0, "assumes"), [], "leaves out, or assumes, something else"),
         ("hierarchy", ("tables", 0, "method"), "onto", "another method than was chosen or asked for"),
@@ -296,7 +291,6 @@ def an_epsilon_beside_another(folder, certificate):
 
 def nothing_unprotected_in_words(folder, certificate):
     certificate["unprotected"] = []
-    certificate["deployment"]["dp_variant"]["unprotected_quantities"] = "none"
 
 
 def nothing_unprotected_in_a_table(folder, certificate):
@@ -313,7 +307,6 @@ def other_neighbours(folder, certificate):
 
 def another_reason(folder, certificate):
     certificate["statements"][0]["because"] = "It is so."
-    certificate["deployment"]["accounting"]["composition"] = "It is so."
 
 
 def an_estimate_called_proved(folder, certificate):

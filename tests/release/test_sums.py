@@ -1,6 +1,5 @@
-"""Sums in the chain of the ledger: a charge reads from the last on, and nobody gains by changing what is before."""
+"""What the rows of a ledger add up to, and what a release needs of those before it."""
 
-import json
 import sqlite3
 from collections import Counter
 from fractions import Fraction
@@ -9,10 +8,9 @@ import pytest
 
 import holdfast as hf
 from at_once import charged_at_once
-from holdfast.release.ledger import entries
 from holdfast.release.ledger.accounts import Overspent
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.ledger.store import SCHEMA, TABLE, VERSION, VERSIONS, Entered, behind, hash_of
+from holdfast.release.ledger.store import SCHEMA, TABLE, VERSION, VERSIONS, hash_of
 
 DATA = ("trips", "record")
 PERSON = ("riders", "column rider, at most 3 records")
@@ -28,9 +26,7 @@ def charge(ledger, release, statements=STATEMENTS, unit=DATA, since=None):
 
 
 @pytest.fixture
-def ledger(tmp_path, monkeypatch):
-    """A ledger with sums behind every sixth row."""
-    monkeypatch.setattr(entries, "EVERY", 6)
+def ledger(tmp_path):
     found = Ledger(tmp_path / "ledger.sqlite")
     found.set_budget(*DATA, epsilon=2.25)
     for number in range(14):
@@ -56,25 +52,16 @@ def forced(path, *statements, rows=None):
     connection.close()
 
 
-def recent(ledger):
-    with ledger._reading() as table:
-        return table.recent()
-
-
 def test_sums_say_what_all_charges_say(ledger):
-    rows = ledger.verify()
-    assert [row.kind for row in rows].count("sums") == 3
-    assert len(recent(ledger)) < 13 < len(rows)
     for unit in (DATA, PERSON):
-        short, whole = entries.Sums(recent(ledger)).account(*unit), ledger.account(*unit)
-        assert short == whole
+        account = ledger.account(*unit)
         parts = [entry.parts[0] for entry in ledger.entries(*unit)]
-        assert Counter(dict(zip(whole.parts, whole.times, strict=True))) == Counter(parts)
+        assert Counter(dict(zip(account.parts, account.times, strict=True))) == Counter(parts)
     assert ledger.spent(*DATA).epsilon == 9 * 0.125 + 5 * 0.0625
     assert ledger.datasets() == [DATA, ("riders", "column rider")]
 
 
-def test_the_budget_binds_over_sums_to_the_last_charge(ledger):
+def test_the_budget_binds_to_the_last_charge(ledger):
     for number in range(6):  # 2.25 − 1.4375 = 6.5 times 0.125
         charge(ledger, f"more{number}")
     with pytest.raises(Overspent):
@@ -82,7 +69,7 @@ def test_the_budget_binds_over_sums_to_the_last_charge(ledger):
     ledger.verify()
 
 
-def test_a_release_is_there_once_although_it_is_before_the_sums(ledger):
+def test_a_release_is_there_once(ledger):
     with pytest.raises(hf.Refused, match="append-only"):
         charge(ledger, "r0")
     ledger.mark("drawing", "r0", "2026-01-01")
@@ -94,54 +81,17 @@ def test_a_release_is_there_once_although_it_is_before_the_sums(ledger):
     assert beside == ledger.beside(*DATA)
 
 
-def test_whoever_lowers_a_charge_before_the_sums_gains_nothing_and_is_found(ledger):
+def test_whoever_lowers_a_charge_is_found_before_the_next(ledger):
     forced(ledger.path, f"UPDATE {TABLE} SET content = replace(content, '0.125', '0.001') WHERE number = 4")
-    for use in (ledger.verify, ledger.entries, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA)):
+    uses = (ledger.verify, ledger.entries, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA))
+    for use in (*uses, lambda: ledger.check(*DATA, [STATEMENTS], None), lambda: charge(ledger, "more")):
         with pytest.raises(hf.Refused, match=r"row 4 of the ledger .* does not follow"):
             use()
-    for number in range(6):  # a charge alone does not look there, and counts what was there
-        charge(ledger, f"more{number}")
-    with pytest.raises(Overspent):
-        charge(ledger, "last")
 
 
-def test_sums_that_are_others_are_refused_although_their_chain_is_whole(ledger):
-    rows, changed = list(ledger.rows()), []
-    at = [row.kind for row in rows].index("sums")
-    told = json.loads(rows[at].content)
-    told["accounts"][0]["charges"][0][2] -= 1
-    rows[at] = rows[at]._replace(content=json.dumps(told, ensure_ascii=False))
-    for number in range(at, len(rows)):
-        rows[number] = rows[number]._replace(hash=hash_of(rows[number - 1].hash, number + 1, rows[number]))
-        content = (rows[number].content, rows[number].hash, number + 1)
-        changed.append((f"UPDATE {TABLE} SET content = ?, hash = ? WHERE number = ?", content))
-    forced(ledger.path, *changed)
-    for use in (ledger.verify, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA)):
-        with pytest.raises(hf.Refused, match=f"row {at + 1} of the ledger says other sums"):
-            use()
-
-
-def test_forged_sums_at_the_end_are_refused_by_a_charge_alone(ledger):
-    """Somebody adds a row that follows, and says that nothing was spent; or two, that agree."""
-    for number in range(4):
-        charge(ledger, f"more{number}")
-    for times in (1, 2):
-        for _ in range(times):
-            rows = ledger.rows()
-            forged = behind(rows[-1], Entered("2026-01-01", "sums", json.dumps({"accounts": []})))
-            insert = f"INSERT INTO {TABLE} VALUES ({', '.join('?' * len(forged))})"
-            forced(ledger.path, (insert, tuple(forged)), rows=forged.number)
-        for use in (lambda: charge(ledger, "last"), lambda: ledger.check(*DATA, [STATEMENTS], None), ledger.verify):
-            with pytest.raises(hf.Refused, match=r"row \d+ of the ledger says other sums"):
-                use()
-
-
-def test_processes_at_once_over_rows_of_sums(ledger):
-    """Four processes charge at once, over five rows of sums: the budget binds, and every sum is right."""
+def test_processes_at_once_keep_to_the_budget(ledger):
     assert charged_at_once(4, 8, lambda name: charge(ledger, name, TINY)) == 26  # of 0.8125 by 0.03125
-    rows = ledger.verify()
-    assert [row.kind for row in rows].count("charge") == 16 + 26
-    assert [row.kind for row in rows].count("sums") == 8
+    assert [row.kind for row in ledger.verify()].count("charge") == 16 + 26
 
 
 def test_what_a_release_needs_is_read_once_and_goes_on_from_there(ledger, monkeypatch):

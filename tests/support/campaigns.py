@@ -27,9 +27,9 @@ import witnessing
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.accounts import Overspent
-from holdfast.release.ledger.entries import EVERY, Sums, charge_content
+from holdfast.release.ledger.entries import charge_content
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.ledger.store import SUMS, Entered, LedgerFile, behind
+from holdfast.release.ledger.store import Entered, LedgerFile, behind
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -203,15 +203,11 @@ def flips(folder, count, seed):
 
 
 def races(folder, count, seed):
-    """Five processes at once on one ledger with room for three: never more than three are charged.
-
-    Every third time the ledger is about as long as it is when a row of sums is due.
-    """
+    """Five processes at once on one ledger with room for three: never more than three are charged."""
     del seed
     statements = hf.laplace(hf.histogram(4), epsilon=0.25).guarantees
     for number in range(count):
-        long = EVERY - 5 + number // 3 % 6 if number % 3 == 2 else 0
-        ledger = filled(folder / f"{number}.sqlite", long, data=("others", "record"))
+        ledger = filled(folder / f"{number}.sqlite", 250 * (number % 3 == 2), data=("others", "record"))
         if number % 2:
             ledger.set_budget(*DATA, epsilon=0.75)
         children = [
@@ -219,10 +215,10 @@ def races(folder, count, seed):
         ]
         codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
         charged = len(ledger.entries(*DATA))
-        sums = [row.kind for row in ledger.verify()].count(SUMS)
+        ledger.verify()
         ledger.path.unlink()
         yield (
-            f"race, {sums} sums",
+            "race",
             None if (codes, charged) == ([0, 0, 0, 4, 4], 3) else f"race {number}: {codes}, {charged} charges",
         )
 
@@ -252,21 +248,15 @@ def charge(ledger, name, statements=STATEMENTS, budget=None):
 
 
 def filled(path: Path, count, parts=(STATEMENTS,), data=DATA, marks=()):
-    """A ledger with so many charges and their sums, made at once; with marks each has the rows of a whole release."""
+    """A ledger with so many charges, made at once; with marks each has the rows of a whole release."""
     content = json.dumps(charge_content(parts, "Trips", "sha256:0"))
     with LedgerFile(path).writing() as table:
         rows = list(table.all())
-        sums, last = Sums(rows), rows[-1].number
         for number in range(count):
             entered = [Entered(WHEN, "charge", content, *data, f"old{number}")]
             entered += [Entered(WHEN, kind, "{}", key=f"old{number}") for kind in marks]
             for each in entered:
                 rows.append(behind(rows[-1], each))
-                sums.take(rows[-1])
-            if rows[-1].number - last >= EVERY:
-                rows.append(behind(rows[-1], Entered(WHEN, SUMS, sums.text())))
-                sums.take(rows[-1])
-                last = rows[-1].number
         if count:
             table.insert(rows[1:])
     return Ledger(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,46 +14,28 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.release.certificate.certificate import PACKAGE, read_certificate
+from holdfast.release.certificate.certificate import PACKAGE, Certificate, read_certificate
+from holdfast.release.job.methods import MOVES
 from holdfast.release.report.label import CHANGED, explain_folder
 from holdfast.release.standalone_verifier.facts import UNSTATED
+from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
 
 #: The context that the specification of Croissant 1.0 gives, as far as it is used here.
-CONTEXT: dict[str, Any] = {
+_TERMS = (
+    "citeAs column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 "
+    "parentField path recordSet references regex repeated replace separator source subField transform"
+)
+CONTEXT: dict[str, Any] = {name: f"cr:{name}" for name in _TERMS.split()} | {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
     "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
 }
 TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 
@@ -101,7 +84,7 @@ def croissant(folder: Path, licence: str | None = None) -> str:
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": certificate.title,
         "description": f"{certificate.statements[0]} {' '.join(certificate.caveats)}".strip(),
-        "datePublished": str(certificate.deployment.basic.publication_date),
+        "datePublished": certificate.date,
         "version": "1.0.0",
         "url": f"urn:sha256:{(certificate.seal or '').removeprefix('sha256:')}",
         **({"license": licence} if licence else {}),
@@ -118,10 +101,67 @@ def registry_entry(folder: Path) -> str:
     """A draft of the entry, in the fields of the registry's schema, from the certificate alone."""
     certificate = read_certificate(folder)
     slug = re.sub(r"[^a-z0-9]+", "-", certificate.title.lower()).strip("-") or "release"
-    deployment = certificate.deployment.model_dump(mode="json", by_alias=True)
-    # The lowest tier: nobody but the curator has looked at what the entry says.
-    entry = {"url_slug": slug, "status": "Draft", "tier": 3, "deployment": deployment}
+    entry = {"url_slug": slug, "status": "Draft", "tier": 3, "deployment": deployment(certificate)}  # the lowest tier
     return json.dumps(entry, ensure_ascii=False, indent=1) + "\n"
+
+
+def trust_model(certificate: Certificate) -> tuple[str, str]:
+    """Who is trusted with what, in a word of the registry and in a sentence."""
+    if "distributed" in certificate.spec:
+        return "Federated", "Agents share a secret; the promise holds against outsiders, not against an agent."
+    return "Central", "One curator sees all records and adds the noise."
+
+
+def deployment(certificate: Certificate) -> dict[str, Any]:
+    """What the registry asks about a release, as far as its certificate tells."""
+    best, tables, about = certificate.statements[0], certificate.tables, certificate.spec.get("about", {})
+    amounts = {"epsilon": best.epsilon, "delta": best.delta, "rho": best.rho}
+    stated = {name: value for name, value in amounts.items() if value and value != math.inf}
+    moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
+    metric = f"{'symmetric' if best.neighbours.adds else 'change-one'} distance of at most {best.records}"
+    counted = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
+    made = "; ".join(
+        words_about(table.name, f"{table.mechanism}, computed by {ways_in_words(table.ways)}") for table in tables
+    )
+    kind = "Approximate" if "epsilon" in stated else "Zero-concentrated"
+    treated = " ".join(as_sentence(words, tables) for words in certificate.caveats)
+    model, details = trust_model(certificate)
+    return {
+        "basic": {
+            "name": certificate.title,
+            "data_curators": certificate.curators,
+            "description": f"Tables of counts: {counted}",
+            "intended_use": about.get("intended_use") or UNSTATED,
+            "data_product_type": "Summary statistics",
+            "data_product_region": about.get("region") or UNSTATED,
+            "publication_date": certificate.date,
+        },
+        "dp_variant": {
+            "variant_name": f"{'Pure' if best.pure else kind} DP",
+            "data_domain": f"counts over the keys of a public domain file; scope of the statement: {best.scope}",
+            "unprotected_quantities": "; ".join(certificate.unprotected) or "none",
+        },
+        "privacy_loss": {
+            "privacy_unit": "Record-level" if certificate.unit == "record" else "Person-level",
+            "privacy_unit_details": f"Unit: {certificate.unit}. Neighbouring data: {best.neighbours} ({metric}).",
+            "privacy_parameters": stated,
+            "privacy_parameters_details": str(best),
+        },
+        "deployment_model": {"model_name": model, "model_name_details": details}
+        | {"release_type": "One release", "data_source_type": "Static", "access_type": "Non-interactive"},
+        "accounting": {
+            "post_processing": (
+                f"{', '.join(moved)}: noisy answers moved to a near table in which everything holds"
+                if moved
+                else "none: what must hold was part of the law of the noise, or nothing had to hold"
+            ),
+            "composition": best.because,
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": treated,
+            "mechanisms": f"{made}. Made by holdfast {certificate.software.version}.",
+        },
+    }
 
 
 # --- A released or mended table as SDMX-CSV 2.0: one observation per figure, with its state and its error as attributes
@@ -158,8 +198,7 @@ def sdmx_csv(
     ]
     rows = zip(zip(*columns, strict=True), np.asarray(values).tolist(), states, np.asarray(ends).tolist(), strict=True)
     for labels, value, state, (low, high) in rows:
-        known = np.isfinite(low) or np.isfinite(high)
-        level = f"{confidence:g}" if known else ""
+        level = f"{confidence:g}" if np.isfinite(low) or np.isfinite(high) else ""
         writer.writerow(["dataflow", flow, "R", *labels, value, STATES[state], _end(low), _end(high), level])
     return text.getvalue()
 
@@ -186,7 +225,6 @@ def _identifiers(names: list[str]) -> list[str]:
 
 def of_release(folder: Any, name: str | None = None, agency: str = "HOLDFAST") -> str:
     """The table of a release folder as SDMX-CSV, from its published files alone."""
-    from holdfast.release.certificate.certificate import read_certificate
     from holdfast.release.certificate.load import load
 
     told = next((each for each in read_certificate(Path(folder)).tables if name in (None, each.name)), None)
@@ -245,7 +283,7 @@ def assessment(folder: Path) -> str:
     if CHANGED in said:
         raise Refused(f"{folder} is not as it was released: holdfast verify {folder} says what differs")
     certificate = read_certificate(folder)
-    basic, trust = certificate.deployment.basic, certificate.deployment.deployment_model
+    about = certificate.spec.get("about", {})
     lines = [
         f"# Data protection impact assessment: {certificate.title}",
         "",
@@ -253,10 +291,10 @@ def assessment(folder: Path) -> str:
         "",
         "## What is processed, and what for",
         "",
-        f"- Controller: {_stated('; '.join(basic.data_curators))}",
-        f"- Purpose: {_stated(basic.intended_use)}",
-        f"- Region: {_stated(basic.data_product_region)}",
-        f"- Who sees records: {trust.model_name_details}",
+        f"- Controller: {_stated('; '.join(certificate.curators))}",
+        f"- Purpose: {_stated(about.get('intended_use', ''))}",
+        f"- Region: {_stated(about.get('region', ''))}",
+        f"- Who sees records: {trust_model(certificate)[1]}",
         f"- {OPEN} legal basis, recipients, how long records are kept",
         "",
         "## Necessity and proportionality",

@@ -102,7 +102,7 @@ PRODUCTS = 20_000_000
 #: What a table of a spec may say for a record to add 1 to one cell and to all above it, or to one cell of each margin.
 SAID = {
     *("name", "hierarchy", "root", "match", "categories", "histogram", "cube", "margins", "measure"),
-    *("shares", "share", "guess", "hold", "method", "accept", "numbers", "minimise", "weights"),
+    *("shares", "share", "guess", "hold", "method", "numbers", "minimise", "weights"),
 }
 
 #: Places and their entries: a column or a row.

@@ -139,8 +139,8 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str, published:
 
 
 def _first_kept(ledger: Ledger, kind: str, key: str, content: dict[str, str]) -> Any:
-    with ledger.writing() as (seen, add):
-        row = seen.find(kind, key)
+    with ledger.writing() as (mine, add):
+        row = mine.find(kind, key)
         return content_of(add(kind, content, key=key) if row is None else row)
 
 

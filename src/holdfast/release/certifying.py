@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.mechanism.correlated.residual_noise import OnResiduals
-from holdfast.privacy import Guarantee
 from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.certificate.certificate import (
-    CENTRAL,
-    DISTRIBUTED,
-    Accounting,
-    Basic,
     Certificate,
-    Deployment,
-    Implementation,
     Parameter,
-    PrivacyLoss,
     PublicFile,
     ReleasedFile,
-    Variant,
 )
 from holdfast.release.facts import (
     Interval,
@@ -40,11 +30,7 @@ from holdfast.release.facts import (
     Unprotected,
 )
 from holdfast.release.job.job import protected
-from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.spec import public_part
-from holdfast.release.standalone_verifier.facts import UNSTATED
-from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
-from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -99,7 +85,6 @@ def table_certificate(
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
         compared=list(table.comparison),
-        accepted=[],
         statements=list(table.statements),
         holds=table.holding.holds,
         linked=_linked(table),
@@ -172,11 +157,11 @@ def certificate_of(
     `determined` says what the exact figures give away in words, `spent` what the ledger says after the charge.
     """
     statements = job.guarantees
-    unprotected = [*job.unprotected, *determined]
     caveats = [*job.caveats, *_synthetic(tables), *(item for statement in statements for item in statement.caveats)]
     return Certificate(
         release=release,
         title=job.title,
+        date=date,
         software=Software(),
         spec_hash=job.spec.hash,
         spec=public_part(job.spec),
@@ -187,11 +172,10 @@ def certificate_of(
         protected=protected(job.spec, job.guarantee),
         asked={cast(Parameter, name): str(value) for name, value in job.target.items()},
         statements=list(statements),
-        unprotected=unprotected,
+        unprotected=[*job.unprotected, *determined],
         caveats=list(dict.fromkeys(caveats)),
         spent=list(spent),
         tables=list(tables),
-        deployment=_deployment(job, date, tables, unprotected),
         files=list(files),
     ).sealed()
 
@@ -218,61 +202,3 @@ def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
         for table in tables
         if table.records is not None
     ]
-
-
-def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:
-    best = job.guarantee
-    names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
-    methods = "; ".join(
-        words_about(table.name, f"{table.mechanism}, computed by {ways_in_words(table.ways)}") for table in tables
-    )
-    treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
-    moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
-    about, known = job.spec.about, best.epsilon is not None and not math.isinf(best.epsilon)
-    metric = f"{'symmetric' if best.neighbours.adds else 'change-one'} distance of at most {best.records}"
-    return Deployment(
-        basic=Basic(
-            name=job.title,
-            data_curators=list(about.curators) or [UNSTATED],
-            description=f"Tables of counts: {names}",
-            intended_use=about.intended_use or UNSTATED,
-            data_product_type="Summary statistics",
-            data_product_region=about.region or UNSTATED,
-            publication_date=date,
-        ),
-        dp_variant=Variant(
-            variant_name="Pure DP" if best.pure else "Approximate DP" if known else "Zero-concentrated DP",
-            data_domain="counts over the keys of a public domain file; scope of the statement: " + best.scope,
-            unprotected_quantities="; ".join(unprotected) or "none",
-        ),
-        privacy_loss=PrivacyLoss(
-            privacy_unit="Record-level" if job.unit == "record" else "Person-level",
-            privacy_unit_details=f"Unit: {job.unit}. Neighbouring data: {best.neighbours} ({metric}).",
-            privacy_parameters=_parameters(best),
-            privacy_parameters_details=str(best),
-        ),
-        deployment_model=CENTRAL if job.spec.distributed is None else DISTRIBUTED,
-        accounting=Accounting(
-            post_processing=(
-                f"{', '.join(moved)}: noisy answers moved to a near table in which everything holds"
-                if moved
-                else "none: what must hold was part of the law of the noise, or nothing had to hold"
-            ),
-            composition=best.because,
-        ),
-        implementation=Implementation(
-            preprocessing_and_hyperparameter_tuning=treated or "none",
-            mechanisms=f"{methods}. Made by holdfast {__version__}.",
-        ),
-    )
-
-
-def _parameters(best: Guarantee) -> dict[Parameter, float]:
-    found: dict[Parameter, float] = {}
-    if best.epsilon is not None and not best.void:
-        found["epsilon"] = best.epsilon
-        if best.delta:
-            found["delta"] = best.delta
-    if best.rho is not None:
-        found["rho"] = best.rho
-    return found

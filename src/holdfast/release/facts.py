@@ -60,16 +60,6 @@ class RecodedAxis(Model):
     groups: list[Annotated[int, Field(ge=0)]]
 
 
-class AcceptedError(Model):
-    """The largest error that is accepted of a level, on average or of a part of its figures, and that of the plan."""
-
-    level: str
-    error: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$")]
-    confidence: Annotated[str, Field(pattern=r"^0\.[0-9]+$")] | None
-    reached: Annotated[float, Field(ge=0)]
-    in_words: str
-
-
 _GUARANTEE_SCHEMA: dict[str, Any] = {
     "title": "Guarantee",
     "type": "object",
@@ -404,7 +394,6 @@ class TableCertificate(Model):
     errors_known: str
     simulated_tables: Annotated[int, Field(ge=0)]
     compared: list[ComparedMethod]
-    accepted: list[AcceptedError]
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]

@@ -280,7 +280,7 @@ def data_package(certificate: Certificate) -> str:
         "name": f"release-{certificate.release}",
         "title": certificate.title,
         "description": str(certificate.statements[0]),
-        "created": f"{certificate.deployment.basic.publication_date}T00:00:00Z",
+        "created": f"{certificate.date}T00:00:00Z",
         "resources": resources,
     }
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"

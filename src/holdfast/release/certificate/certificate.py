@@ -1,9 +1,9 @@
 """The certificate of a release: what it promises, what must hold in it, and which files belong to it.
 
-`deployment` uses the field names of the OpenDP deployments registry. The certificate is made from public things alone:
-the spec, the domain, the mechanisms and the released files. `seal` is the hash of everything else in it, against
-accidents; the ledger keeps the hash of the whole file, against everybody who cannot write there, and `ledger` is the
-place of the charge in the ledger's chain, so that a ledger which was rolled back contradicts what was published.
+It is made from public things alone: the spec, the domain, the mechanisms and the released files. `seal` is the hash of
+everything else in it, against accidents; the ledger keeps the hash of the whole file, against everybody who cannot
+write there, and `ledger` is the place of the charge in the ledger's chain, so that a ledger which was rolled back
+contradicts what was published.
 """
 
 from __future__ import annotations
@@ -19,84 +19,11 @@ from pydantic import Field, ValidationError
 from holdfast.arguments import Refused
 from holdfast.release.facts import HASH, Model, Number, Software, Statement, TableCertificate
 from holdfast.release.standalone_verifier.ed25519 import NONCE
+from holdfast.release.standalone_verifier.facts import UNSTATED
 from holdfast.release.standalone_verifier.reading import json_of, seal_of
 from holdfast.release.storage.files import CERTIFICATE, read_plain
 
 Parameter = Literal["epsilon", "delta", "rho"]
-
-
-class Basic(Model):
-    """Registry: what was made, by whom and for what."""
-
-    name: str
-    data_curators: Annotated[list[str], Field(min_length=1)]
-    description: str
-    intended_use: str
-    data_product_type: Literal["Summary statistics", "Synthetic data"]
-    data_product_region: str
-    publication_date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-
-
-class Variant(Model):
-    """Registry: which kind of privacy, for which data, and what it leaves out."""
-
-    variant_name: Literal["Pure DP", "Approximate DP", "Zero-concentrated DP"]
-    data_domain: str
-    unprotected_quantities: str
-
-
-class PrivacyLoss(Model):
-    """Registry: how much, and about whom."""
-
-    privacy_unit: str
-    privacy_unit_details: str
-    privacy_parameters: dict[Parameter, float]
-    privacy_parameters_details: str
-
-
-class TrustModel(Model):
-    """Registry: who is trusted with what."""
-
-    model_name: Literal["Central", "Federated"]
-    model_name_details: str
-    release_type: Literal["One release"] = "One release"
-    data_source_type: Literal["Static"] = "Static"
-    access_type: Literal["Non-interactive"] = "Non-interactive"
-
-
-CENTRAL = TrustModel(model_name="Central", model_name_details="One curator sees all records and adds the noise.")
-DISTRIBUTED = TrustModel(
-    model_name="Federated",
-    model_name_details=(
-        "Distributed: agents share a secret; what is promised holds against outsiders, not against an agent."
-    ),
-)
-
-
-class Accounting(Model):
-    """Registry: what is added up, and what happens after the noise."""
-
-    post_processing: str
-    composition: str
-
-
-class Implementation(Model):
-    """Registry: what ran."""
-
-    preprocessing_and_hyperparameter_tuning: str
-    mechanisms: str
-
-
-class Deployment(Model):
-    """An entry of the OpenDP deployments registry, as far as a release can fill it in."""
-
-    basic: Basic
-    dp_variant: Variant
-    privacy_loss: PrivacyLoss
-    deployment_model: TrustModel
-    accounting: Accounting
-    implementation: Implementation
-
 
 #: Version of the JSON form, and the name of its file.
 SCHEMA: Final = "holdfast-certificate-1"
@@ -143,6 +70,7 @@ class Certificate(Model):
     form: Literal["holdfast-certificate-1"] = Field(default=SCHEMA, alias="schema")
     release: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     title: str
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     software: Software
     spec_hash: Annotated[str, Field(pattern=HASH)]
     spec: dict[str, Any]
@@ -155,12 +83,15 @@ class Certificate(Model):
     caveats: list[str]
     spent: list[str]
     tables: Annotated[list[TableCertificate], Field(min_length=1)]
-    deployment: Deployment
     files: list[ReleasedFile]
     ledger: LedgerHead | None = None
     commitment: Commitment | None = None
     signed_by: Annotated[str, Field(pattern=HASH)] | None = None
     seal: Annotated[str, Field(pattern=HASH)] | None = None
+
+    @property
+    def curators(self) -> list[str]:
+        return self.spec.get("about", {}).get("curators") or [UNSTATED]
 
     def as_mapping(self) -> dict[str, Any]:
         return self.model_dump(mode="json", by_alias=True)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import RECORD, Account, Budget, Unit, alike, for_each_record
-from holdfast.release.ledger.store import FIRST, SUMS, Row
+from holdfast.release.ledger.store import FIRST, Row
 from holdfast.release.storage.files import sha256_of
 
 #: A witnessed release between its two steps.
@@ -183,7 +183,7 @@ def readable(rows: Sequence[Row]) -> None:
             read.add(row.content)
         elif row.kind == "budget":
             budget_of(row)
-        elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret", "nonce"):
+        elif row.kind not in (*STATES, FIRST, WITNESS, "figures", "secret", "nonce"):
             raise unreadable(row)
         else:
             content_of(row)
@@ -200,45 +200,34 @@ def unreadable(row: Row) -> Refused:
     )
 
 
-#: Rows after which sums are due, if as much was written as they will take: their room is then at most that of the rest.
-EVERY = 256
 Parts = tuple[tuple[Guarantee, ...], ...]
 
 
 @dataclass
 class _Sum:
-    """One account: its newest budget, and how often which statements were charged for which unit."""
+    """One account: its newest budget, and how often which charge was made for which unit."""
 
-    budget: Any = None
+    budget: Budget | None = None
     charges: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class Sums:
-    """What rows add up to, taken one by one: all from the first on, or from a row of sums on."""
+    """What rows add up to, taken one by one."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._accounts: dict[tuple[str, str], _Sum] = {}
-        self._said: dict[str, str] = {}
         self._parts: dict[str, Parts] = {}
-        self._last = 0  # the row of the last sums, or the first of all rows
         for row in rows:
             self.take(row)
 
     def take(self, row: Row) -> None:
-        """Take one more row; refused where it cannot be read, or says other sums than those of the rows before."""
+        """Take one more row; refused where it cannot be read."""
         if row.kind == "charge":
-            self._of(row.dataset, row.unit).charges[row.unit, self._statements(row)] += 1
+            if row.content not in self._parts:  # most charges say the same
+                self._parts[row.content] = charge_of(row)[1]
+            self._of(row.dataset, row.unit).charges[row.unit, row.content] += 1
         elif row.kind == "budget":
-            self._of(row.dataset, row.unit).budget = budget_of(row).as_mapping()
-        elif row.kind == SUMS and self._last == 0:
-            self._begin(row)
-        elif row.kind == SUMS and (row.number - self._last < EVERY or row.content != self.text()):
-            raise Refused(
-                f"row {row.number} of the ledger says other sums than those of the rows before it, so nothing is "
-                "charged: restore it from a copy"
-            )
-        if row.kind == SUMS or self._last == 0:
-            self._last = row.number
+            self._of(row.dataset, row.unit).budget = budget_of(row)
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget; records have what is spent on persons too.
@@ -251,7 +240,7 @@ class Sums:
         listed = [
             (part, Unit.read(charged).max_records, times)
             for (charged, text), times in own.charges.items()
-            for part in self._read(text)
+            for part in self._parts[text]
         ]
         if who == RECORD:
             listed += [
@@ -259,11 +248,10 @@ class Sums:
                 for (of, other), account in self._accounts.items()
                 if of == dataset and other != RECORD
                 for (_, text), times in account.charges.items()
-                for part in for_each_record(self._read(text))
+                for part in for_each_record(self._parts[text])
             ]
         parts, kept, times = zip(*listed, strict=True) if listed else ((), (), ())
-        budget = None if own.budget is None else Budget.from_mapping(own.budget)
-        return Account(dataset, who, budget, parts, tuple(number for number in kept if number is not None), times)
+        return Account(dataset, who, own.budget, parts, tuple(number for number in kept if number is not None), times)
 
     def _refuse_look_alikes(self, dataset: str, who: str) -> None:
         names = {of for of, _ in self._accounts}
@@ -305,53 +293,8 @@ class Sums:
     def charges(self, dataset: str) -> dict[str, int]:
         return {who: found.charges.total() for (of, who), found in self._accounts.items() if of == dataset}
 
-    def text(self) -> str:
-        accounts = [
-            {
-                "dataset": dataset,
-                "unit": who,
-                "budget": found.budget,
-                "charges": [[unit, json.loads(text), times] for (unit, text), times in found.charges.items()],
-            }
-            for (dataset, who), found in self._accounts.items()
-        ]
-        return json.dumps({"accounts": accounts}, ensure_ascii=False)
-
     def _of(self, dataset: str, unit: str) -> _Sum:
         return self._accounts.setdefault((dataset, Unit.read(unit).who), _Sum())
-
-    def _statements(self, row: Row) -> str:
-        """The statements of a charge as text; most charges say the same."""
-        if row.content not in self._said:
-            told, parts = charge_of(row)
-            text = json.dumps(told["statements"], ensure_ascii=False)
-            self._said[row.content], self._parts[text] = text, parts
-        return self._said[row.content]
-
-    def _read(self, text: str) -> Parts:
-        if text not in self._parts:
-            self._parts[text] = tuple(tuple(map(Guarantee.from_json, part)) for part in json.loads(text))
-        return self._parts[text]
-
-    def _begin(self, row: Row) -> None:
-        try:
-            for told in content_of(row)["accounts"]:
-                found = self._of(told["dataset"], told["unit"])
-                found.budget = told["budget"]
-                for unit, statements, times in told["charges"]:
-                    found.charges[unit, json.dumps(statements, ensure_ascii=False)] += int(times)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise unreadable(row) from None
-
-
-def due(recent: Sequence[Row]) -> str | None:
-    """Return what a row of sums behind the recent ones says, where it is time for one."""
-    since = max((place for place, row in enumerate(recent) if row.kind == SUMS), default=0)
-    if len(recent) - since < EVERY:
-        return None
-    text = Sums(recent).text()
-    written = sum(len(row.content) for row in recent[since:] if row.kind != SUMS)
-    return text if len(text) <= written else None
 
 
 def _charges_of(count: int, who: str) -> str:

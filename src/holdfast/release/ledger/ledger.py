@@ -3,8 +3,8 @@
 One transaction reads what was spent, checks the budget and adds the charge, under a lock that admits one writer at a
 time, so two releases at once cannot overspend. A charge is never taken back: a release that dies after it may have
 been seen. Every row carries the hash of the one before it (`chain`), and nothing is read or written where that chain is
-broken: a charge reads it from the last sums but one on (`sums`), a release before its charge from the first row on
-(`past`). A second copy (`witness`) follows row by row, and must never know more than the ledger does.
+broken: a release reads it from the first row on before its charge (`past`), and under the lock from there on. A second
+copy (`witness`) follows row by row, and must never know more than the ledger does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,11 @@ from holdfast.release.ledger.entries import (
     Sums,
     charge_content,
     content_of,
-    due,
     entries_of,
     readable,
     release_of,
 )
-from holdfast.release.ledger.store import ADDRESSES, SUMS, WORD, Entered, LedgerFile, LedgerServer, Row, Table, behind
+from holdfast.release.ledger.store import ADDRESSES, WORD, Entered, LedgerFile, LedgerServer, Row, Table, behind
 
 # --- a second copy of a ledger, which follows row by row and must never know more than the ledger does ---------------
 
@@ -47,8 +45,8 @@ def agree(mine: Table | None, witness: LedgerFile | LedgerServer, where: Any, wh
             )
         if theirs is None:
             return
-        seen = (theirs.all() if whole else theirs.recent())[-1]
-        if seen not in (() if mine is None else mine.recent(seen.number + 1)):
+        seen = theirs.all()[-1] if whole else theirs.last()
+        if mine is None or mine.since(seen.number)[:1] != (seen,):
             raise Refused(
                 f"the ledger {where} contradicts its witness {witness}: an old copy was put back, or one of them was "
                 "changed; find out which, and restore it from a copy"
@@ -66,7 +64,7 @@ def begin_witness(mine: Table, witness: LedgerFile | LedgerServer, where: Any, a
 
 def follow(book: LedgerFile | LedgerServer, witness: LedgerFile | LedgerServer) -> None:
     with witness.writing() as theirs, book.reading() as mine:
-        rows = () if mine is None else mine.after(theirs.recent()[-1])
+        rows = () if mine is None else mine.after(theirs.last())
         if rows:
             theirs.insert(rows)
 
@@ -77,7 +75,7 @@ def follow(book: LedgerFile | LedgerServer, witness: LedgerFile | LedgerServer) 
 class Past:
     """The charges, unfinished releases and exact figures of a dataset, and what was spent on it per unit.
 
-    Whatever a ledger says of itself is checked while it is read: its chain, and its sums.
+    Its chain is checked while it is read.
     """
 
     def __init__(self, dataset: str, unit: str) -> None:
@@ -128,18 +126,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a writer sees of the rows before its own: what they add up to, and the row of a kind with a key.
-
-    `follow` refuses where they do not follow from what was read before.
-    """
-
-    sums: Sums
-    find: Callable[[str, str], Row | None]
-    follow: Callable[[Past], Past]
-
-
 #: Adds a row behind all others: its kind, its content, and what `Entered` says besides.
 Adds = Callable[..., Row]
 
@@ -172,10 +158,10 @@ class Ledger:
         """Refuse at once what cannot be read, or whose last rows do not follow; the whole chain is read later."""
         with self._reading() as mine:
             if mine is not None:
-                mine.recent()
+                mine.last()
 
     def verify(self) -> tuple[Row, ...]:
-        """Check file, chain, witness, sums and every row; refused with the first thing that is wrong."""
+        """Check file, chain, witness and every row; refused with the first thing that is wrong."""
         with self._reading(whole=True) as mine:
             found = () if mine is None else mine.all()
         readable(found)
@@ -211,12 +197,11 @@ class Ledger:
     def around(self, charge: Entry) -> tuple[Account, Account, tuple[str, ...]]:
         """Return the account that was charged as it was before, as it is now, and what `beside` says now."""
         with self._reading() as mine:
-            rows = () if mine is None else mine.recent(charge.number)
-        sums = Sums(row for row in rows if row.number < charge.number)
+            rows = () if mine is None else mine.all()
+        sums = Sums(rows[: charge.number - 1])
         before = sums.account(charge.dataset, charge.unit)
-        for row in rows:
-            if row.number >= charge.number:
-                sums.take(row)
+        for row in rows[charge.number - 1 :]:
+            sums.take(row)
         return before, sums.account(charge.dataset, charge.unit), sums.beside(charge.dataset, charge.unit)
 
     def beside(self, dataset: str, unit: str) -> tuple[str, ...]:
@@ -258,8 +243,8 @@ class Ledger:
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset)
         Unit.read(unit)
-        with self.writing() as (seen, add):
-            seen.sums.account(dataset, unit)  # refused where the ledger knows it by another name
+        with self.writing() as (mine, add):
+            Sums(mine.all()).account(dataset, unit)  # refused where the ledger knows it by another name
             add("budget", {"budget": budget.as_mapping()}, dataset=dataset, unit=unit)
 
     def charge(
@@ -287,33 +272,30 @@ class Ledger:
         _named(dataset)
         _charged(unit)
         content = charge_content(parts, title, spec_hash, commitment)
-        if since is not None:
-            self.past(dataset, unit, since)  # before a ledger that is gone is made anew
-        with self.writing() as (seen, add):
-            if since is not None and len(seen.follow(since).figures) > known:
+        past = self.past(dataset, unit, since)  # before a ledger that is gone is made anew
+        with self.writing() as (mine, add):
+            if len(past.read(mine).figures) > known and since is not None:
                 return False
-            seen.sums.refuse_overspending(dataset, unit, parts, budget)
-            if budget is not None and seen.sums.account(dataset, unit).budget is None:
+            past.sums.refuse_overspending(dataset, unit, parts, budget)
+            if budget is not None and past.sums.account(dataset, unit).budget is None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
             add("charge", content, at=when, dataset=dataset, unit=unit, key=release)
         return True
 
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
-        with self._reading() as mine:
-            sums = Sums(() if mine is None else mine.recent())
-        sums.refuse_overspending(dataset, unit, parts, budget)
+        self.past(dataset, unit).sums.refuse_overspending(dataset, unit, parts, budget)
 
     def mark(self, kind: str, release: str, when: str) -> None:
         """Say that a release begins to draw ("drawing"), or has got its name ("published"); durable on return."""
-        with self.writing() as (seen, add):
-            if seen.find(kind, release) is None:
+        with self.writing() as (mine, add):
+            if mine.find(kind, release) is None:
                 add(kind, {}, at=when, key=release)
 
     def give_nonce(self, nonce: str, release: str, when: str) -> None:
         """Say that a witnessed release begins to draw with a nonce; durable on return, and said once for both."""
-        with self.writing() as (seen, add):
-            used, begun = seen.find("nonce", nonce), seen.find("drawing", release)
+        with self.writing() as (mine, add):
+            used, begun = mine.find("nonce", nonce), mine.find("drawing", release)
             if used is not None and content_of(used).get("release") != release:
                 raise Refused("this nonce drew another release: ask for a new one, made for this commitment")
             if begun is not None and content_of(begun).get("nonce") != nonce:
@@ -339,14 +321,14 @@ class Ledger:
         Durable on return. `since` is what the certificate knows of earlier figures: where others were kept meanwhile,
         nothing is written, `since` knows them, and False is returned.
         """
-        with self.writing() as (seen, add):
+        with self.writing() as (mine, add):
             known = 0 if since is None else len(since.figures)
-            if since is not None and len(seen.follow(since).figures) > known:
+            if since is not None and len(since.read(mine).figures) > known:
                 return False
-            if figures and seen.find("figures", release) is None:
+            if figures and mine.find("figures", release) is None:
                 add("figures", {"tables": list(figures)}, at=when, dataset=dataset, unit=unit, key=release)
             key = f"{release} {certificate}"
-            if seen.find("seal", key) is None:
+            if mine.find("seal", key) is None:
                 content = {"certificate": certificate, "folder": str(folder)}
                 add("seal", content, at=when, dataset=dataset, unit=unit, key=key)
         return True
@@ -354,27 +336,21 @@ class Ledger:
     # --- within ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self) -> Iterator[tuple[Seen, Adds]]:
+    def writing(self) -> Iterator[tuple[Table, Adds]]:
         """Give what is there and what adds a row, to the only one who may write now; durable when this ends."""
         with self._book.writing() as mine:
-            recent = list(mine.recent())
-
-            def enter(entered: Entered) -> Row:
-                recent.append(behind(recent[-1], entered))
-                mine.insert(recent[-1:])
-                return recent[-1]
+            rows = [mine.last()]
 
             def add(kind: str, content: Any, *, at: str | None = None, key: str = "", **about: str) -> Row:
-                return enter(Entered(at or now(), kind, json.dumps(content, ensure_ascii=False), key=key, **about))
+                text = json.dumps(content, ensure_ascii=False)
+                rows.append(behind(rows[-1], Entered(at or now(), kind, text, key=key, **about)))
+                mine.insert(rows[-1:])
+                return rows[-1]
 
             if self._witness is not None:
                 begin_witness(mine, self._witness, self.path, add)
-            before = len(recent)
-            yield Seen(Sums(recent), mine.find, lambda past: past.read(mine)), add
-            sums = due(recent) if len(recent) > before else None
-            if sums is not None:
-                enter(Entered(now(), SUMS, sums))
-            if mine.since(recent[0].number) != tuple(recent):
+            yield mine, add
+            if mine.since(rows[0].number) != tuple(rows):
                 raise Refused(
                     f"the ledger {self.path} does not keep what is written: it is damaged, restore it from a copy"
                 )

@@ -110,11 +110,9 @@ def unbroken(
     return tuple(rows)
 
 
-# --- The table of a ledger, in a file or on a server: all rows, those since the last sums, and those of one release
+# --- the table of a ledger, in a file or on a server
 
 TABLE = "holdfast_ledger"
-#: The kind of rows that say what all rows before them add up to.
-SUMS = "sums"
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM {TABLE}"
 INSERT = sa.text(f"INSERT INTO {TABLE} ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})")
 
@@ -129,16 +127,9 @@ class Table:
         """Return the rows that are wanted; refused where the chain of all is broken."""
         return unbroken(self._found("TRUE"), self._where, wanted)
 
-    def recent(self, before: int | None = None) -> tuple[Row, ...]:
-        """Return the rows from the last sums but one on, or all; refused where their chain is broken.
-
-        With `before` only sums before the row of this number are meant. The last sums are so among the rows that are
-        added up, and are refused where they are others.
-        """
-        earlier = "" if before is None else f"AND number < {before:d}"
-        words = f"SELECT number FROM {TABLE} WHERE kind = '{SUMS}' {earlier} ORDER BY number DESC LIMIT 1 OFFSET 1"
-        start = self._connection.exec_driver_sql(words).scalar()
-        return self.all() if start is None else self.since(start)
+    def last(self) -> Row:
+        """Return the last row; refused where it does not follow from the one before it."""
+        return self.since(_last(self._connection))[-1]
 
     def since(self, number: int) -> tuple[Row, ...]:
         """Return the row of a number and those behind it; refused where their chain is broken."""

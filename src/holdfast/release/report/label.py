@@ -191,14 +191,13 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
         return {CHANGED: [f"{check.name}: {check.sentence}." for check in verdict.differences]}
     checked = [f"Every file is as certified; {len(verdict.checks)} checks passed, every sum and bound exactly."]
     certificate = read_certificate(place)
-    basic, loss = certificate.deployment.basic, certificate.deployment.privacy_loss
     first = certificate.statements[0]
     software = certificate.software
     found = {
         LEARN: [f"{row.column}: {row.answer}." for row in first.columns],
-        "Who is protected": [certificate.protected or loss.privacy_unit_details],
+        "Who is protected": [certificate.protected],
         "What this is": [
-            f"{certificate.title}, released on {basic.publication_date} by holdfast {software.version} as "
+            f"{certificate.title}, released on {certificate.date} by holdfast {software.version} as "
             f"{certificate.release}; asked for: {Budget.from_mapping(certificate.asked)} in total.",
             *contents(certificate),
         ],

@@ -62,8 +62,8 @@ def report(
         odds=odds,
         hundred=hundred,
         checks=_checks(certificate),
-        date=certificate.deployment.basic.publication_date,
-        curators=certificate.deployment.basic.data_curators,
+        date=certificate.date,
+        curators=certificate.curators,
         label=label,
         law=LAW,
         how=HOW,
@@ -103,7 +103,7 @@ def site(folders: Sequence[Path], output: Path) -> Path:
     if not found:
         raise Refused("name at least one folder of a release")
     datasets: dict[str, list[dict[str, Any]]] = {}
-    for _, certificate, checks in sorted(found.values(), key=lambda each: _date(each[1]), reverse=True):
+    for _, certificate, checks in sorted(found.values(), key=lambda each: each[1].date, reverse=True):
         datasets.setdefault(_dataset(certificate), []).append(_row(certificate, checks))
     output.mkdir(parents=True)
     for folder, certificate, _ in found.values():
@@ -118,17 +118,13 @@ def _row(certificate: Certificate, checks: int) -> dict[str, Any]:
     return {
         "title": certificate.title,
         "page": _file(certificate),
-        "date": _date(certificate),
+        "date": certificate.date,
         "asked": str(Budget.from_mapping(certificate.asked)),
         "promise": odds.in_words(certificate.statements[0]),
         "figures": sum(table.rows for table in certificate.tables),
         "spent": certificate.spent,
         "checks": checks,
     }
-
-
-def _date(certificate: Certificate) -> str:
-    return str(certificate.deployment.basic.publication_date)
 
 
 def _dataset(certificate: Certificate) -> str:

@@ -41,27 +41,14 @@ def facts(certificate: Json) -> Findings:
 
 
 def twice(certificate: Json) -> Findings:
-    """Find what the spec, or the registry, says otherwise than the certificate, and sentences that do not follow."""
+    """Find what the spec says otherwise than the certificate, and sentences that do not follow."""
     best, spec, tables = certificate["statements"][0], certificate["spec"], certificate["tables"]
-    registry, about, made = certificate["deployment"], spec.get("about", {}), certificate["software"]
-    basic, loss, unit = registry["basic"], registry["privacy_loss"], spec["privacy"].get("unit")
-    households = any(table["kind"] == "linked" for table in tables)
-    listed = ", ".join(f"{table['name']} ({table['kind']}, {table['rows']} figures)" for table in tables)
-    last, counted = f"Made by {made['name']} {made['version']}.", f"Unit: {certificate['unit']}. Neighbouring data: "
+    unit, households = spec["privacy"].get("unit"), any(table["kind"] == "linked" for table in tables)
     both = {
         "title in the spec": (spec["title"], certificate["title"]),
-        "title for the registry": (basic["name"], certificate["title"]),
         "sentence on who is protected": (certificate["protected"], protected(unit, households, best)),
         "kind of neighbours in the spec": (spec["privacy"].get("neighbours", "add-remove"), best["neighbours"]["kind"]),
         "unit in the spec": (certificate["unit"] == "record", unit is None),
-        "unit for the registry": (loss["privacy_unit"] == "Record-level", unit is None),
-        "unit in the registry's words": (loss["privacy_unit_details"][: len(counted)], counted),
-        "reason for the registry": (registry["accounting"]["composition"], best["because"]),
-        "list of tables for the registry": (basic["description"], f"Tables of counts: {listed}"),
-        "list of curators": (basic["data_curators"], about.get("curators") or [UNSTATED]),
-        "intended use": (basic["intended_use"], about.get("intended_use") or UNSTATED),
-        "region": (basic["data_product_region"], about.get("region") or UNSTATED),
-        "version for the registry": (registry["implementation"]["mechanisms"][-len(last) :], last),
     }
     for what, (one, other) in both.items():
         if one != other:
@@ -151,9 +138,6 @@ def names_in(files: Sequence[Json]) -> list[str]:
 def statements(certificate: Json) -> Findings:
     """Find a statement that cannot be what the tables promise together, or what was asked."""
     best = certificate["statements"][0]
-    stated = {name: best[name] for name in ("epsilon", "delta", "rho") if best[name] and best[name] != "infinity"}
-    if certificate["deployment"]["privacy_loss"]["privacy_parameters"] != stated:
-        yield "the parameters for the registry are not those of the first statement"
     asked, spec = certificate["asked"], certificate["spec"]["privacy"]
     for name in asked:
         if spec.get(name) is not None and Fraction(str(spec[name])) != Fraction(asked[name]):
@@ -180,8 +164,6 @@ def statements(certificate: Json) -> Findings:
 def unprotected(certificate: Json) -> Findings:
     """Find lists of what is not protected that were emptied in one place."""
     words = certificate["unprotected"]
-    if certificate["deployment"]["dp_variant"]["unprotected_quantities"] != ("; ".join(words) or "none"):
-        yield "what is not protected is another thing for the registry"
     if not words and any(table["unprotected"] for table in certificate["tables"]):
         yield "the certificate says in words that everything is protected, and lists figures that are not"
     of_tables = [statement for table in certificate["tables"] for statement in table["statements"]]
@@ -235,25 +217,3 @@ def levels(table: Json) -> Findings:
                 scale = noise["scale"] if noise["law"] == "laplace" else noise["scale"] ** 2
                 if not math.isclose(scale, Fraction(noise["parameter"]), rel_tol=ROUNDED):
                     yield f"the scale of the noise of {level['level']} is not its parameter"
-
-
-def accepted(certificate: Json) -> Findings:
-    """Find errors that are larger than the spec accepts, that nobody looked at, or that are not those of the plan."""
-    for table, spec in zip(certificate["tables"], certificate["spec"]["tables"], strict=True):
-        wanted = [(one["error"], one.get("confidence")) for one in (spec.get("accept") or {}).values()]
-        stated = [(one["error"], one["confidence"]) for one in table["accepted"]]
-        numbers = [
-            [tuple(None if each is None else Fraction(str(each)) for each in pair) for pair in pairs]
-            for pairs in (wanted, stated)
-        ]
-        if numbers[0] != numbers[1]:
-            yield f"the errors of {table['name']} that were put to the test are not those that the spec accepts"
-        planned = {level["level"]: level["expected_absolute_error"] for level in table["noise_by_level"]}
-        for one in table["accepted"]:
-            reached, mean = one["reached"], planned.get(one["level"])
-            if one["level"] not in planned:
-                yield f"there is no level {one['level']} whose errors could be accepted"
-            elif Fraction(reached) > Fraction(one["error"]):
-                yield f"the errors of {one['level']} are larger than accepted"
-            elif one["confidence"] is None and (mean is None or not math.isclose(reached, mean, rel_tol=ROUNDED)):
-                yield f"the mean error of {one['level']} is not the one that the plan had"

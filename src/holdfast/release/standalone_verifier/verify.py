@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from holdfast.release.standalone_verifier.ed25519 import is_signature, nonce_words
-from holdfast.release.standalone_verifier.facts import accepted, facts
+from holdfast.release.standalone_verifier.facts import facts
 from holdfast.release.standalone_verifier.reading import (
     Broken,
     Json,
@@ -122,8 +122,6 @@ OF_ALL = {
     "files": "every file is as certified, and there is no other",
     "facts": "what the certificate says twice, it says alike",
 }
-#: What is said of errors where the spec accepts some at most.
-ACCEPTED = "no error that the plan foresaw is larger than the spec accepts"
 
 
 def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
@@ -135,18 +133,10 @@ def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
         return name, words, f"it cannot be read ({type(error).__name__})"
 
 
-def asks_for_errors(certificate: Json) -> bool:
-    """Whether the spec accepts errors up to a limit, or the certificate says that it does."""
-    tables = certificate["spec"].get("tables") or []
-    return any(each.get("accept") for each in tables) or any(table["accepted"] for table in certificate["tables"])
-
-
 def rule_book(folder: str, certificate: Json, apart: Collection[str] = ()) -> Iterator[Check]:
     """Check everything that certificate and CSV files tell; of the tables `apart` nothing but the files."""
     yield checked("files", OF_ALL["files"], lambda: files(folder, certificate))
     yield checked("facts", OF_ALL["facts"], lambda: facts(certificate))
-    if asks_for_errors(certificate):
-        yield checked("accepted errors", ACCEPTED, lambda: accepted(certificate))
     sizes = {file["name"]: file["bytes"] for file in certificate["files"]}
     for told in certificate["tables"]:
         if told["name"] not in apart:
@@ -155,11 +145,10 @@ def rule_book(folder: str, certificate: Json, apart: Collection[str] = ()) -> It
 
 def foretold(certificate: Json) -> list[tuple[str, str]]:
     """Everything that the rule book checks, by name, with what it says where it holds."""
-    wanted = [("accepted errors", ACCEPTED)] if asks_for_errors(certificate) else []
     tables = [
         (f"{told['name']}: {name}", words) for told in certificate["tables"] for name, words in asked(told).items()
     ]
-    return [*OF_ALL.items(), *wanted, *tables]
+    return [*OF_ALL.items(), *tables]
 
 
 def signature_check(folder: str, certificate: Json, content: bytes, key: str | None) -> Check:
