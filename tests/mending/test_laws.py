@@ -50,6 +50,7 @@ def test_laws_are_those_of_enumeration(name):
     for v in range(7):
         values, probabilities = found.law(v)
         wanted = [chances[nodes[:, v] == value].sum() for value in values.tolist()]
+        assert sum(wanted) == pytest.approx(1)
         assert probabilities == pytest.approx(np.array(wanted), abs=1e-12)
     for v, (low, high) in enumerate(found.interval(0.9).tolist()):
         assert chances[(nodes[:, v] >= low) & (nodes[:, v] <= high)].sum() >= 0.9 - 1e-9
@@ -115,6 +116,17 @@ def test_a_law_may_have_a_gap_where_a_window_ends(far):
     drawn = found.draw(2_000, hf.seeded(1))[:, 0]
     assert abs((drawn == far).sum() - 2_000 / 21) < 5 * (2_000 / 21) ** 0.5
     assert np.isin(drawn, [570, far]).all()
+
+
+def test_laws_that_begin_far_away_are_as_quick_as_those_near_zero():
+    far = 10**9
+    found = hf.reconcile_laws(hf.Hierarchy.from_parents([-1, 0, 0]), [None, (far, [1, 2, 1]), (5, [1, 1])])
+    values, probabilities = found.law(0)
+    assert values.tolist() == [far + 5, far + 6, far + 7, far + 8]
+    assert probabilities == pytest.approx(np.array([1, 3, 3, 1]) / 8)
+    assert found.mean.tolist() == [far + 6.5, far + 1, 5.5]
+    assert found.interval(0.99)[1].tolist() == [far, far + 2]
+    assert (found.draw(50, hf.seeded(1))[:, 1] >= far).all()
 
 
 @pytest.mark.parametrize(

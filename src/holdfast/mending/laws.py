@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arguments import LARGEST, Refused, listed
+from holdfast.arguments import Refused, listed
 from holdfast.arrays import Floats, Ints
 from holdfast.domains import Hierarchy
 from holdfast.mechanism.checking import chosen_stream, how_many
@@ -45,28 +45,29 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
     laws = listed("laws", laws, "a list with one law, or None, for each node")
     if len(laws) != tree.n:
         raise Refused(f"laws must be a list with one law, or None, for each of {tree.n} nodes")
+    read = [None if law is None else _read(law, node) for node, law in enumerate(laws)]
+    if not any(read):
+        raise Refused("laws must hold at least one law")
+    low = np.array([law[0] if law else -np.inf for law in read])
+    high = np.array([law[0] + law[1].size - 1 if law else np.inf for law in read])
+    forest = Forest(tree.parents, np.zeros(tree.n, dtype=np.bool_))
+    least, most = _within(forest, low, high)
+    base = tree.sum_up(least[tree.leaves])  # counted from here, laws that begin far away are near 0
     known: dict[tuple[int, bytes], int] = {}
     which = np.full(tree.n, -1, dtype=np.int64)
     weights: list[Weight] = []
-    low, high = np.full(tree.n, -np.inf), np.full(tree.n, np.inf)
-    for node, law in enumerate(laws):
+    for node in range(tree.n):
+        law = read[node]
+        if law is None and forest.is_leaf[node]:  # whatever others leave is as likely
+            if most[node] - least[node] >= MOST_VALUES:
+                raise Refused(f"node {node} has no law and may have more than {MOST_VALUES:,} values: give it one")
+            law = int(least[node]), np.ones(int(most[node] - least[node] + 1))
         if law is not None:
-            first, values = _read(law, node)
-            key = first, values.tobytes()
-            if key not in known:
-                known[key] = len(weights)
-                weights.append(TableWeight(first, values))
-            which[node], low[node], high[node] = known[key], first, first + values.size - 1
-    if not weights:
-        raise Refused("laws must hold at least one law")
-    forest = Forest(tree.parents, np.zeros(tree.n, dtype=np.bool_))
-    least, most = _within(forest, which, low, high)
-    for node in np.flatnonzero(forest.is_leaf & (which < 0)).tolist():  # whatever others leave is as likely
-        if most[node] - least[node] >= MOST_VALUES:
-            raise Refused(f"node {node} has no law and may have more than {MOST_VALUES:,} values: give it one")
-        which[node] = len(weights)
-        weights.append(TableWeight(int(least[node]), np.ones(int(most[node] - least[node] + 1))))
-    return ReconciledLaws(Sampler(forest, weights, which, least, most))
+            key = law[0] - int(base[node]), law[1].tobytes()
+            which[node] = known.setdefault(key, len(weights))
+            if which[node] == len(weights):
+                weights.append(TableWeight(key[0], law[1]))
+    return ReconciledLaws(Sampler(forest, weights, which, least - base, most - base), base)
 
 
 def _read(law: Any, node: int) -> tuple[int, Floats]:
@@ -86,7 +87,7 @@ def _read(law: Any, node: int) -> tuple[int, Floats]:
     return int(first) + int(some[0]), numbers[some[0] : some[-1] + 1] / numbers.max()
 
 
-def _within(forest: Forest, which: Ints, low: Floats, high: Floats) -> tuple[Ints, Ints]:
+def _within(forest: Forest, low: Floats, high: Floats) -> tuple[Ints, Ints]:
     """Bounds that follow for every node, from its own law, those below and those above; a leaf must have both."""
     children, start = forest.children
     inner = [v for v in forest.order.tolist() if start[v + 1] > start[v]]
@@ -103,13 +104,10 @@ def _within(forest: Forest, which: Ints, low: Floats, high: Floats) -> tuple[Int
                 ends[below] = np.where(alone, narrower(ends[below], ends[v] - rest), ends[below])
     if (low > high).any():
         raise Refused(NEVER)
-    open_ = np.flatnonzero(forest.is_leaf & (which < 0) & (np.isinf(low) | np.isinf(high)))
+    open_ = np.flatnonzero(forest.is_leaf & (np.isinf(low) | np.isinf(high)))
     if open_.size:
         raise Refused(f"node {open_[0]} has no law and does not follow from others: give it one")
-    return (
-        np.where(np.isinf(low), -LARGEST, low).astype(np.int64),
-        np.where(np.isinf(high), LARGEST, high).astype(np.int64),
-    )
+    return low.astype(np.int64), high.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +119,7 @@ class ReconciledLaws:
     """
 
     _sampler: Sampler
+    _base: Ints
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.mean).all() and np.isfinite(self.standard_error).all()):
@@ -134,7 +133,7 @@ class ReconciledLaws:
     def mean(self) -> Floats:
         """The mean of every node."""
         try:
-            return self._marginals.means
+            return self._base + self._marginals.means
         except (ArithmeticError, ValueError):  # nothing is left on any circle
             raise Refused(NEVER) from None
 
@@ -148,15 +147,17 @@ class ReconciledLaws:
         if not isinstance(node, int | np.integer) or not 0 <= node < self._sampler.forest.n:
             raise Refused(f"node must be one of 0 to {self._sampler.forest.n - 1}")
         first, chances = self._marginals.law(int(node))
-        return first + np.arange(chances.size), chances
+        places = first + np.arange(chances.size)
+        inside = (places >= self._sampler.low[node]) & (places <= self._sampler.high[node])
+        return self._base[node] + places[inside], chances[inside]
 
     def interval(self, p: object = 0.95) -> Ints:
         """For every node an interval that holds it with a probability of at least p, (n, 2)."""
         if not isinstance(p, int | float) or not 0 < p < 1:
             raise Refused("p must be a number between 0 and 1")
-        tail = (1 - p) / 2
-        return np.stack([self._marginals.quantiles(tail), self._marginals.quantiles(1 - tail)], axis=1)
+        ends = [self._marginals.quantiles(level) for level in ((1 - p) / 2, 1 - (1 - p) / 2)]
+        return self._base[:, None] + np.stack(ends, axis=1)
 
     def draw(self, size: object, rng: Stream | None = None) -> Ints:
         """Draw tables that add up, (size, n), from the secure stream or from rng."""
-        return self._sampler.draw(how_many(size, self._sampler.forest.n), chosen_stream(rng))
+        return self._base + self._sampler.draw(how_many(size, self._sampler.forest.n), chosen_stream(rng))

@@ -224,8 +224,13 @@ class TableWeight:
         place = np.minimum(np.maximum(np.asarray(t) - self.first, 0), len(self.values) - 1)
         return self._steps[0][place], self._steps[1][place]
 
+    def whole_within(self, low: Ints, high: Ints) -> bool:
+        """Whether there are no values but its own, and no bound cuts them."""
+        ends = not (self.below or self.above)
+        return ends and bool((low <= self.first).all() and (high >= self.last).all())
+
     @cached_property
-    def _means(self) -> tuple[Floats, Floats]:
+    def means(self) -> tuple[Floats, Floats]:
         """Means under some tilts, and these."""
         tilts = np.concatenate([-self.sizes[::-1], [0.0], self.sizes])
         tilts = tilts[(tilts > self.poles[0] * 0.999) & (tilts < self.poles[1] * 0.999)]
@@ -235,7 +240,7 @@ class TableWeight:
         return laws @ places / laws.sum(axis=1), tilts
 
     def slope(self, mean: Floats) -> Floats:
-        return np.interp(mean, *self._means)
+        return np.interp(mean, *self.means)
 
     def window(self, tilt: float, low: Ints, high: Ints, need: float) -> tuple[Floats, Floats]:
         ends = []

@@ -24,8 +24,8 @@ from holdfast.trees.circles.rows import TooShort
 from holdfast.trees.circles.sampler import Sampler
 
 #: What wraps round is below e^−ALIASES of what is computed, first; circles are made longer, so many times at most,
-#: until all but LOST of every law is on its circle.
-ALIASES, LOST, TRIES = 80.0, 1e-11, 3
+#: until all but LOST of every law is on its circle, or a longer one does not lose ROUNDED times less: that is rounding.
+ALIASES, LOST, TRIES, ROUNDED = 80.0, 1e-11, 3, 16.0
 #: Cumulative probabilities that miss a level by less have reached it.
 TIE = 1e-12
 #: Frequencies that go up together, and places of rows in a characteristic function that is not too much work.
@@ -107,7 +107,7 @@ class Marginals:
                 result[0, numbers] = first + means
                 result[1, numbers] = (laws * (places - means[:, None]) ** 2).sum(axis=1)
             tries.append((down.lost if np.isfinite(result).all() else np.inf, down, result[:, down.number]))
-            if tries[-1][0] < LOST:
+            if tries[-1][0] < LOST or (len(tries) > 1 and tries[-2][0] < ROUNDED * tries[-1][0] < np.inf):
                 break
         return min(tries, key=lambda each: each[0])[1:]
 
