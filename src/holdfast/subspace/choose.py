@@ -8,10 +8,10 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
-from holdfast.subspace import cube_spaces, extended_laplace, waves
+from holdfast.subspace import cube_spaces, extended_laplace
 from holdfast.subspace.cube_spaces import CubeSpaces
 from holdfast.subspace.gaussian_laws import ProjectedGaussian, correlated, optimal, projected_variances
-from holdfast.subspace.geometry import MOST_ENTRIES, NOTHING_OPEN, Geometry
+from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
 from holdfast.subspace.k_norm import Cells, KNorm, k_norm
 from holdfast.subspace.law import SubspaceLaw
 
@@ -40,7 +40,7 @@ def choose(
     elif law == "optimal":
         found = _optimal(query, system, neighbours, spaces, costs)
     elif law == "correlated":
-        found = _correlated(query, system, neighbours, spaces)
+        found = correlated(Geometry.of(query, system, neighbours), neighbours)
     elif law == "laplace":
         found = _laplace(query, system, neighbours, spaces)
     else:
@@ -64,14 +64,6 @@ def _optimal(
     if spaces is not None and known is not None:
         return cube_spaces.optimal(spaces, neighbours, known)
     return optimal(Geometry.of(query, system, neighbours), neighbours, costs)
-
-
-def _correlated(query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None) -> SubspaceLaw:
-    if spaces is not None and query.n**2 > MOST_ENTRIES:
-        by_waves = waves.correlated(spaces, neighbours)
-        if by_waves is not None:
-            return by_waves
-    return correlated(Geometry.of(query, system, neighbours), neighbours)
 
 
 def _laplace(query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None) -> SubspaceLaw:
