@@ -287,7 +287,7 @@ def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     """Tell which outputs no number of records alters while every equality stays, as far as that is known.
 
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
-    what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 2).
+    what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 1).
     """
     found = signatures_of(base.query, space.rows, None)
     pairs = not moves.neighbours.adds or moves.records > 1 or not _has_pairs(found)

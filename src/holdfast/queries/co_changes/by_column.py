@@ -20,7 +20,6 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.co_changes.cube import complete_margins, records_of_axes
-from holdfast.queries.co_changes.multisets import RowRecords, distinct_pairs, records_of_rows
 from holdfast.queries.co_changes.signatures import Signatures, independent, signatures
 from holdfast.queries.columns import equal_columns
 from holdfast.queries.linear_query import Query
@@ -29,8 +28,6 @@ from holdfast.queries.neighbours import ADD_REMOVE, Neighbours
 
 #: Rows up to which it is looked whether they are the margins of a cube.
 MOST_ROWS = 200_000
-#: The most cells (with different answers) whose changes are searched one by one.
-MOST_KINDS = 340
 #: Groups of values of which every two are looked at.
 MOST_GROUPS = 3_000
 #: So many pairs of values are named one by one.
@@ -189,7 +186,7 @@ def records_together(
     closed = _of_cube(query, found, mask, relation)
     if closed is not None and all(each.name in closed for each in columns):
         least = min((k for k in closed.values() if k is not None), default=0)
-        # Where margins are asked, one more than the least suffices, and fewer may (what-can-change, Proposition 3),
+        # Where margins are asked, one more than the least suffices, and fewer may (what-can-change, Proposition 2),
         # unless the least is one record: alone it cannot change a column of a kept margin.
         alone = least == (2 if relation.adds else 1)
         bounds = {} if query.identity or alone else {k: k == least for k in closed.values() if k is not None}
@@ -201,9 +198,6 @@ def records_together(
     counted = not relation.adds or bool((np.diff(query.columns.indptr)[cells] > 0).all())
     distinct = counted and cells.size == np.count_nonzero(kinds >= 0)
     alone = independent(found.distinct())
-    if not (alone and distinct) and cells.size <= MOST_KINDS and query.columns.dtype.kind == "i":
-        rows_need = records_of_rows(found.matrix[:, cells], query.columns[:, cells], relation.adds, query.identity)
-        return tuple(_by_rows(relation.kind, rows_need, kinds, each) for each in columns)
     classes = _classes(found, kinds, relation, alone)
     if distinct and (classes.moves or alone):
         return tuple(_by_classes(relation.kind, classes, each) for each in columns)
@@ -261,24 +255,6 @@ def alike(
     return told(column, kind, Groups((values,), needed, None, needed), exact, beyond)
 
 
-def _by_rows(kind: str, rows_need: RowRecords, kinds: Ints, column: Column) -> CoChanges:
-    """What the values of a column need, each pair the least over its cells; kinds[j] is the cell's place."""
-    used = (kinds >= 0) & (column.codes >= 0)
-    present = np.unique(column.codes[used])
-    number = np.searchsorted(present, column.codes[used])
-    most = np.iinfo(np.int64).max
-    chosen = distinct_pairs(number, kinds[used])
-    rows = np.full((present.size, rows_need.needed.shape[1]), most)
-    weight = np.where(rows_need.needed == 0, most, np.where(rows_need.needed < 0, most - 1, rows_need.needed))
-    np.minimum.at(rows, chosen[0], weight[chosen[1]])
-    table = np.full((present.size, present.size), most)
-    np.minimum.at(table.T, chosen[0], rows.T[chosen[1]])
-    table = np.where(table == most, 0, np.where(table == most - 1, -1, table))
-    members = tuple(np.array([value]) for value in present)
-    nothing = np.zeros(len(members), np.int64)
-    return told(column, kind, Groups(members, nothing, table, nothing), rows_need.exact, rows_need.beyond)
-
-
 @dataclass(frozen=True, eq=False)
 class Classes:
     """The class of every cell (−1: none), which classes are rich, and the class of signature 0 under add-remove.
@@ -287,7 +263,7 @@ class Classes:
     class one record changes alone. A record that goes from one class to another needs a way back: one more record if
     either class is rich, two more by way of any rich class. These numbers always suffice; they are the least where the
     distinct signatures are linearly independent, since every allowed change is then a union of circles through
-    different classes (docs/theory/what-can-change.md, Proposition 2).
+    different classes (docs/theory/what-can-change.md, Proposition 1).
     """
 
     of: Ints
@@ -359,3 +335,13 @@ def _grouped(pairs: Ints, classes: int) -> tuple[tuple[Ints, ...], csr_array[Any
     rows = np.repeat(np.arange(len(sets)), [each.size for each in sets])
     listed = np.concatenate(sets) if sets else np.zeros(0, np.int64)
     return members, csr_array((np.ones(listed.size, np.int64), (rows, listed)), shape=(len(sets), classes))
+
+
+def distinct_pairs(first: Ints, second: Ints) -> Ints:
+    """Return the different pairs of two lists of numbers ≥ 0, as two rows, sorted."""
+    width = int(second.max(initial=0)) + 1
+    if (int(first.max(initial=0)) + 1) * width < 2**62:
+        keys = np.sort(first.astype(np.int64) * width + second)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        return np.stack([keys // width, keys % width])
+    return np.unique(np.stack([first, second]), axis=1)

@@ -4,7 +4,7 @@ Let T run through the sets of axes (of two or more values) inside some asked and
 size of one, K = 2**(t−1). A change that keeps the margins and alters the answer has at least K replacements; the
 alternating table on t axes has exactly so many (docs/theory/difference-sets.md, Proposition 7). An axis needs K
 if no kept margin contains it, if it lies in some T of size t, or if it can take the place of an axis of such a T; and
-K + 1 otherwise (docs/theory/what-can-change.md, Proposition 3).
+K + 1 otherwise (docs/theory/what-can-change.md, Proposition 2).
 """
 
 from __future__ import annotations
