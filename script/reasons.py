@@ -62,7 +62,6 @@ CHECKED = {
     "given a union": ("disjoint_union union_is_a_mixture", "not the numbers of its sides"),
     "a function of the released values alone": ("post_processing random_post_processing zcdp_post_processing", ""),
     "orthogonal projection of a private answer": ("post_processing zcdp_post_processing", "whole noise"),
-    "oblique projection: max over d of min{Σ": ("laplace_subspace", "whole noise, whole t"),
     "computed from the noisy answers and the exact figures alone": ("beside_published zcdp_beside_published", ""),
     "moving to the nearest allowed point is post-processing": ("imaging zcdp_imaging", ""),
     "orthogonal projection of the noise": ("laplace_subspace", "whole noise"),

@@ -101,36 +101,6 @@ def test_integer_conditioning_makes_the_subspace_statement_void():
     assert scope(pinned, "subspace").epsilon == 1.0
 
 
-def test_an_oblique_projection_costs_what_its_noise_can_hide():
-    """n = 2, total exact, unequal scales. Along (1, −1) the noise is v₂u₁/(v₁+v₂) − v₁u₂/(v₁+v₂), a sum of Laplace
-    noises of scales a and b; its log density has slope at most 1/max(a, b), reached in the tails; Π_N e₁ moves it by
-    ½. So the loss is ½/max(a, b)."""
-    first, second = 1.0, 4.0
-    base = hf.laplace(hf.histogram(2), scale=[first, second], integer=False)
-    mechanism = base.onto(total(2))
-    v1, v2 = 2 * first**2, 2 * second**2
-    a, b = first * v2 / (v1 + v2), second * v1 / (v1 + v2)
-    found = scope(mechanism, "subspace").epsilon
-    assert found == pytest.approx(0.5 / max(a, b), rel=1e-6)
-    assert found >= 0.5 / max(a, b)
-
-    # The density of the sum, (a e^{−|t|/a} − b e^{−|t|/b})/(2(a²−b²)), confirms it far in the tail.
-    def log_density(t):
-        return np.log((a * np.exp(-abs(t) / a) - b * np.exp(-abs(t) / b)) / (2 * (a**2 - b**2)))
-
-    assert log_density(30.0) - log_density(30.5) == pytest.approx(found, rel=1e-6)
-
-
-def test_an_oblique_projection_can_cost_more_than_the_base():
-    """Orthogonal: ε is kept (SDP Thm 10). If output 0 is left nearly alone, P kills nearly (0, 1, 1), and the
-    cheapest t for e₁ is (−1/3, 2/3, −1/3) + y(0, 1, 1): |−1/3| + |2/3 + y| + |y − 1/3| ≥ 4/3."""
-    base = hf.laplace(hf.histogram(3), scale=1, integer=False)
-    assert scope(base.onto(total(3), weights=None), "subspace").epsilon == 1.0
-    oblique = scope(base.onto(total(3), weights=[1e6, 1, 1]), "subspace").epsilon
-    assert oblique == pytest.approx(4 / 3, rel=1e-5)
-    assert oblique > base.guarantee.epsilon
-
-
 def test_two_crossed_margins_move_by_swaps():
     """THEORY §2: no record can change alone; the smallest move is a 2×2 swap of two records, loss 4/λ."""
     for relation in ("add-remove", "replace-one"):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import Floats
-from holdfast.onto.oblique import oblique_loss
 from holdfast.onto.problem import Problem
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
@@ -62,8 +61,7 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
     """All neighbours, about the part of the output in N.
 
     Guarantee: the orthogonal projection keeps the base's (ε, δ) (SDP Thm 10). Gaussian noise, projected
-    orthogonally or by its own variances, has μ = max‖Σ^{−1/2}Π_N d‖. An oblique projection of Laplace noise costs
-    max_d min{Σ|t_i|/λ_i : P t = Π_N d} (THEORY §3).
+    orthogonally or by its own variances, has μ = max‖Σ^{−1/2}Π_N d‖. Nothing is stated of other weights.
     """
     words = subspace_words(problem.system, base.query) | {"neighbours": base.neighbours}
     loss = projected_loss(base, problem.space)
@@ -77,16 +75,7 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
         return [base.continuous_gaussian(loss, because=because, **words)]
     if problem.orthogonal:
         return [base.statement(because="orthogonal projection of the noise (SDP Thm 10, Cor 11)", **words)]
-    if integer:
-        return []
-    oblique = oblique_loss(base, problem)
-    if oblique is None:
-        return []
-    if gaussian:
-        because = "oblique projection: max over d of min{‖Σ^(−1/2) t‖ : Pt = Π_N d} (THEORY §3)"
-        return [base.continuous_gaussian(oblique, because=because, **words)]
-    because = "oblique projection: max over d of min{Σ|t|/λ : Pt = Π_N d} (THEORY §3)"
-    return [base.pure(oblique, because=because, **words)]
+    return []
 
 
 def _equal(values: Floats) -> bool:
