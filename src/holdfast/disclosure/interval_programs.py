@@ -2,8 +2,8 @@
 
 A bound is entered only with a proof in whole numbers: the program's multipliers are rounded to simple fractions, and
 what they prove is computed exactly. An end of a range counts as attained only by a table of whole counts that has all
-figures, checked exactly; a walk from one such table finds many. Programs are solved for what these two leave open, each
-from the last one's vertex. Branch and bound decides which outputs are pinned, and the ends of narrow ranges.
+figures, checked exactly. Programs are solved for what these two leave open, each from the last one's vertex. Branch and
+bound decides which outputs are pinned, and the ends of narrow ranges.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows
-from holdfast.disclosure.interval_solver import TOLERANCE, Answer, Effort, Programs, moves_of, proved, walk
+from holdfast.disclosure.interval_solver import TOLERANCE, Answer, Effort, Programs, proved
 from holdfast.rooms import csgraph
 
 #: Directions tried at first: their vertices attain many ends at once.
 DIRECTIONS = 8
-#: Walks from the first whole table that is found, and searches for tables in which many values differ from it, with
-#: the effort that each may take.
-WALKS, SEARCHES, SEARCH_EFFORT = 4, 6, 2.0
+#: Searches for tables in which many values differ from those that were seen, with the effort that each may take.
+SEARCHES, SEARCH_EFFORT = 6, 2.0
 #: The widest range whose ends are settled by branch and bound although it is not pinned, and the share of the effort
 #: up to which all such ranges together may take it.
 NARROW, NARROW_SHARE = 3, 0.25
@@ -122,8 +121,6 @@ class _Block:
     least_real: Floats = field(init=False)
     most_real: Floats = field(init=False)
     table: Ints | None = field(init=False, default=None)
-    moves: sparse.csc_array | None = field(init=False, default=None)
-    walks: int = field(init=False, default=0)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +143,7 @@ class _Block:
         return np.asarray((below & above) | (self.low == self.high))
 
     def solve(self, effort: Effort) -> None:
-        """Find the ranges: vertices in a few directions, a walk, a program for each end, then branch and bound."""
+        """Find the ranges: vertices in a few directions, a program for each end, then branch and bound."""
         if self.rows.A.shape[0] + self.rows.G.shape[0] == 0:
             self.least_seen, self.most_seen = self.low.copy(), self.high.copy()  # cells that no figure speaks of
             return
@@ -159,7 +156,9 @@ class _Block:
         rng = np.random.default_rng(0)
         for _ in range(DIRECTIONS):
             self._run(rng.normal(size=self.rows.n))
-        self._walk_from_a_table()
+        if self.table is None:
+            self.programs.load(integer=True)
+            self._run(np.zeros(self.rows.n), any_table=True)
         self.programs.load(integer=False)
         for sign in (-1, 1):
             for i in range(self.low.size):
@@ -211,28 +210,6 @@ class _Block:
         chosen = np.flatnonzero(~self.attained & (width <= NARROW))
         return chosen[np.argsort(width[chosen], kind="stable")].tolist()
 
-    def _walk_from_a_table(self) -> None:
-        """Find one whole table, and walk from it to many."""
-        if self.table is None:
-            self.programs.load(integer=True)
-            self._run(np.zeros(self.rows.n), any_table=True)
-        if self.table is not None:
-            self.moves = moves_of(self.rows)
-            for _ in range(WALKS):
-                self._walk()
-
-    def _walk(self) -> None:
-        """Walk on from the last table, and note the values that are met."""
-        if self.moves is None or self.table is None:
-            return
-        self.walks += 1
-        end, least, most = walk(self.rows, self.moves, self.table, self.walks)
-        single = np.flatnonzero((np.diff(self.targets.indptr) == 1) & (self.targets.max(axis=1).toarray().ravel() == 1))
-        cells = self.targets.indices[self.targets.indptr[single]]
-        self.least_seen[single] = np.minimum(self.least_seen[single], least[cells])
-        self.most_seen[single] = np.maximum(self.most_seen[single], most[cells])
-        self._see(end.astype(np.float64))
-
     def _move_many(self) -> None:
         """Search for tables in which many of the values that were never seen to differ are larger, or smaller."""
         for _ in range(SEARCHES):
@@ -243,7 +220,6 @@ class _Block:
             signs = np.where(self.least_seen[still] <= self.low[still], -1.0, 1.0)
             costs = np.asarray(signs @ self.targets[still].astype(np.float64)).ravel()
             self._run(costs, SEARCH_EFFORT)
-            self._walk()
 
     # --- programs ----------------------------------------------------------------------------------------------
 
