@@ -28,6 +28,8 @@ SEARCHES, SEARCH_EFFORT = 6, 2.0
 #: The widest range whose ends are settled by branch and bound although it is not pinned, and the share of the effort
 #: up to which all such ranges together may take it.
 NARROW, NARROW_SHARE = 3, 0.25
+#: Counts up to which tables that differ are searched, and the widest range that branch and bound is asked for.
+MODERATE = 1 << 20
 #: Parts with more cells than this are left with the bounds that were carried from row to row.
 MOST_CELLS = 100_000
 
@@ -164,12 +166,12 @@ class _Block:
             for i in range(self.low.size):
                 if effort.remains() and self._open(i, sign) and self._improvable(i, sign):
                     self._program(i, sign)
-        self.programs.load(integer=True)
         self._move_many()
+        self.programs.load(integer=True)
         for targets, share in ((self._still(), 1.0), (self._narrow(), NARROW_SHARE)):
             for i in targets:
                 for sign in (1, -1):
-                    if effort.remains(share) and self._open(i, sign):
+                    if effort.remains(share) and self._open(i, sign) and self.high[i] - self.low[i] <= MODERATE:
                         self._branch(i, sign)
 
     def _one_total(self) -> bool:
@@ -202,7 +204,7 @@ class _Block:
 
     def _still(self) -> list[int]:
         """The targets that may be pinned: no two tables with different values are known."""
-        return np.flatnonzero(~self.attained & (self.most_seen <= self.least_seen)).tolist()
+        return np.flatnonzero((self.low < self.high) & (self.most_seen <= self.least_seen)).tolist()
 
     def _narrow(self) -> list[int]:
         """The targets with a narrow range of which an end is not attained yet, narrowest first."""
@@ -212,6 +214,9 @@ class _Block:
 
     def _move_many(self) -> None:
         """Search for tables in which many of the values that were never seen to differ are larger, or smaller."""
+        if self.table is None:
+            return
+        self.programs.load(integer=True, most=max(MODERATE, 2 * int(self.table.max(initial=0))))
         for _ in range(SEARCHES):
             still = self._still()
             if not still:

@@ -73,11 +73,12 @@ class Programs:
         entries = self.rows.A.nnz + self.rows.G.nnz + ENTRIES_MORE
         return entries * (OF_BRANCHING if self.integer else 1) / ENTRIES_PER_SECOND
 
-    def load(self, integer: bool) -> None:
-        """Begin anew, with counts that may be fractions or must be whole."""
+    def load(self, integer: bool, most: int = LARGEST) -> None:
+        """Begin anew, with counts that may be fractions or must be whole; none above `most`."""
         rows = self.rows
         M = sparse.csr_array(sparse.vstack([rows.A, rows.G], format="csr"))
-        ends = rows.low, np.where(rows.high < LARGEST, rows.high, np.inf)
+        high = np.minimum(rows.high, most)
+        ends = rows.low, np.where(high < LARGEST, high, np.inf)
         sides = np.append(rows.b, rows.h), np.append(rows.b, np.full(rows.h.size, np.inf))
         # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
         options: dict[str, Any] = {} if integer else {"presolve": "off", "simplex_strategy": 4}
