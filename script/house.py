@@ -33,7 +33,7 @@ BUDGET = {
     "cli": 1_650,
     "compiler": 300,
     "constraints": 3_350,
-    "disclosure": 1_100,
+    "disclosure": 1_000,
     "domains": 950,
     "evidence": 100,
     "exact": 1_100,
