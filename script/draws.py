@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAWS, SEED = 3, 20_26
@@ -70,7 +71,7 @@ def combinations() -> Iterator[tuple[str, Callable[[], tuple[hf.Mechanism, Any]]
 
 
 def more() -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
-    """Hierarchies, named methods, noise made for exact figures, and unions."""
+    """Hierarchies, named methods, noise made for exact figures, unions and mixtures."""
     rng = np.random.default_rng(1)
     parents = np.concatenate([[-1], np.zeros(6), np.repeat(np.arange(1, 7), 30)]).astype(int)
     tree = hf.Hierarchy.from_parents(parents)
@@ -108,6 +109,8 @@ def more() -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
     two = hf.between(0, 30) | hf.between(40, 60)
     yield "union given", lambda: (hf.laplace(hf.histogram(3), epsilon=1).given(two), np.array([12, 20, 8]))
     yield "union onto", lambda: (hf.laplace(hf.histogram(3), epsilon=1).onto(two), np.array([12, 20, 35]))
+    parts = (hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=1).onto(hf.nonnegative()))
+    yield "mixture", lambda: (mixture(parts, [1, 1]), counts)
     chain = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0])), epsilon=1)
     pair = hf.consistent(hf.Hierarchy.from_parents([-1, 0, 0]))
     yield "metropolis", lambda: (chain.given(pair, method="metropolis"), np.array([5, 2, 3]))

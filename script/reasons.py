@@ -71,6 +71,7 @@ CHECKED = {
     "by group privacy": ("group_privacy group_privacy_pure", "ε and δ"),
     "ε and δ add": ("basic_composition", ""),
     "ρ adds, order by order": ("zcdp_composition order_composition", ""),
+    "a public coin chooses": ("mixture mixture_of_images", "ε and δ"),
     "one removed and one added": ("group_privacy group_privacy_pure", "ε and δ"),
     "on the lattice of what the exact figures leave open": ("lattice_gaussian zcdp_to_dp", ""),
 }

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 from holdfast.privacy import (
     Guarantee,
     compose,
@@ -94,6 +95,13 @@ def test_spoiled_losses_are_refused(losses):
 def test_losses_need_a_rho():
     with pytest.raises(hf.Refused, match="belong to a rho"):
         Guarantee(epsilon=1, neighbours="add-remove", because="said", losses=(((1, F(4), 1),),))
+
+
+def test_mixtures_keep_the_worst_kind():
+    query = hf.histogram(3)
+    parts = [hf.gaussian(query, scale=scale) for scale in (2, 5)]
+    mixed = mixture(parts, [F(1, 2), F(1, 2)]).guarantee
+    assert mixed.at_delta(1e-6).epsilon == parts[0].guarantee.at_delta(1e-6).epsilon
 
 
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture, project
 from holdfast.mechanism.processed import NO_VERBS, NOTHING_LEFT
 
 F = Fraction
@@ -60,6 +61,7 @@ def test_subspace_statements_do_not_pass(neighbours):
     mechanisms = [
         hf.laplace(query, epsilon=1, neighbours=neighbours, integer=False).onto(exact),
         hf.extend(query, exact, epsilon=1, delta=1e-6, neighbours=neighbours),
+        project(lambda truth: truth, query, exact, guarantee=plain.guarantee),
         plain.given(exact),
     ]
     for before in mechanisms:
@@ -80,8 +82,15 @@ def test_nothing_is_released_where_only_a_subspace_statement_holds():
     assert "subspace" in NOTHING_LEFT
 
 
-def test_no_verb_after_it():
-    mechanism = hf.laplace(hf.histogram(3), epsilon=1).then(total, "the total")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda query: hf.laplace(query, epsilon=1),
+        lambda query: mixture([hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=F(1, 2))], [F(1, 2), F(1, 2)]),
+    ],
+)
+def test_no_verb_after_it(make):
+    mechanism = make(hf.histogram(3)).then(total, "the total")
     for verb in (mechanism.given, mechanism.onto):
         with pytest.raises(hf.Refused) as refusal:
             verb(hf.nonnegative())

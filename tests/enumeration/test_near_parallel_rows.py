@@ -15,6 +15,7 @@ import holdfast as hf
 from holdfast.constraints import NullSpace
 from holdfast.constraints.system.enclosed import Encloser, least_eigenvalue
 from holdfast.constraints.system.sound_rows import TOO_CLOSE, SoundRows
+from holdfast.mechanism import project
 from holdfast.privacy.projected_losses import sensitivity_within
 
 PRINTED = [[1, -20000, 2], [1, -19999, 2]]
@@ -124,6 +125,10 @@ def test_everything_can_be_released(entry, apart):
         values = each.release(truth, rng=hf.seeded(3)).values
         assert values[1] == pytest.approx(1, abs=1e-6)
         assert each.standard_error()[1] == pytest.approx(0, abs=1e-9)
+    claimed = hf.laplace(cells, scale=1).guarantee
+    own = project(lambda x: x + np.array([1.5, 2, 0, -1, 0.25]), cells, exact, guarantee=claimed)
+    expected = np.array(truth) + np.array(projector(rows), dtype=float) @ [1.5, 2, 0, -1, 0.25]
+    np.testing.assert_allclose(own.release(truth).values, expected, atol=1e-9)
 
 
 def test_errors_are_those_of_the_exact_projector():

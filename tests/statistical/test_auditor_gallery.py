@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 from scripts import program
 
 GALLERY = hf.audit.gallery
@@ -76,10 +77,12 @@ def test_correct_mechanisms_are_not_refuted(name):
     assert report.epsilon <= report.worst.evidence.claimed + 1e-9
 
 
-def test_noise_made_for_exact_figures_is_not_refuted():
+def test_a_mixture_and_noise_made_for_exact_figures_are_not_refuted():
     query = hf.histogram(3)
+    mixed = mixture([hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=0.5)], [0.5, 0.5])
     made = hf.extend(query, hf.invariant(np.ones((1, 3), dtype=int)), law="laplace", epsilon=1)
-    assert not hf.audit(made, seconds=1).violated
+    for mechanism in (mixed, made):
+        assert not hf.audit(mechanism, seconds=1).violated
 
 
 @pytest.fixture(scope="module")

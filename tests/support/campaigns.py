@@ -367,7 +367,7 @@ def laws(folder, count, seed):
 
 
 def statements(folder, count, seed):
-    """Statements of random orders and noise made for exact figures against the largest loss, listed."""
+    """Statements of random orders, mixtures and noise made for exact figures against the largest loss, listed."""
     del folder
     for what, _, wrong in enumerated.statements(count, seed):
         yield what, wrong

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 import holdfast as hf
+from holdfast.mechanism import mixture
 from lattice_laws import listed, near_form
 from samplers import pearson
 
@@ -242,6 +243,45 @@ def random_order(rng):
     return _conditioned(rng, query, must, KINDS[rng.integers(2)], SCALES[:3])
 
 
+def random_mixture(rng):
+    """Two or three parts of one query, each as it is or given bounds."""
+    query = random_query(rng)
+    relation = hf.Neighbours(RELATIONS[rng.integers(2)], records=int(rng.integers(1, 3)))
+    kind, parts, musts, scales = KINDS[rng.integers(2)], [], [], []
+    for _ in range(int(rng.integers(2, 4))):
+        scale = [SCALES[rng.integers(2)] for _ in range(query.n)]
+        must = [None, hf.nonnegative(), hf.between(-1, 3), hf.invariant(np.ones((1, query.n), dtype=int))][
+            rng.integers(4)
+        ]
+        part = getattr(hf, kind)(query, scale=scale, neighbours=relation)
+        parts.append(part if must is None else part.given(must))
+        musts.append(must)
+        scales.append(scale)
+    weights = [Fraction(int(w)) for w in rng.integers(1, 5, size=len(parts))]
+    weights = [weight / sum(weights) for weight in weights]
+    mechanism = mixture(parts, weights)
+    top = 2 if query.n == 2 else 1
+    tables = [table for table in possible_tables(query, None, top) if all(_possible(query, m, table) for m in musts)]
+    truths = {table: query.answer(table) for table in tables}
+    outputs = window(list(truths.values()), _window_of(kind, max(max(each) for each in scales)))
+    seen = [allowed_of(must, outputs) for must in musts]
+    laws = {
+        table: logsumexp(
+            [
+                np.log(float(weight)) + log_law(kind, finite(scale), truth, outputs, *each)
+                for weight, scale, each in zip(weights, scales, seen, strict=True)
+            ],
+            axis=0,
+        )
+        for table, truth in truths.items()
+    }
+    return mechanism, laws, truths, np.vstack([rows for _, rows in seen])
+
+
+def _possible(query, must, table):
+    return must is None or must.system(query.n).violation(query.answer(table)) is None
+
+
 def _window_of(kind, scale):
     """Outputs beyond have relative weight below e^-22."""
     return int(np.ceil(float(scale) * (22 if kind == "laplace" else 7))) + 2
@@ -288,7 +328,7 @@ def random_extension(rng):
     return mechanism, laws, truths, rows
 
 
-CASES = {"an order": random_order, "made for exact figures": random_extension}
+CASES = {"an order": random_order, "a mixture": random_mixture, "made for exact figures": random_extension}
 
 
 def statements(count, seed):

@@ -16,6 +16,8 @@ from holdfast.arrays import Ints
 from holdfast.constraints import NullSpace, System
 from holdfast.exact.solver import linear_program, solved
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mixed import Mixture
+from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.areas.linked import LinkedCounts
@@ -63,7 +65,7 @@ class Subject:
 
 
 def _name(mechanism: Any) -> str:
-    if isinstance(mechanism, Mechanism):
+    if isinstance(mechanism, (Mechanism, Mixture, Projected)):
         return repr(mechanism)
     return str(getattr(mechanism, "__name__", type(mechanism).__name__))
 
@@ -81,11 +83,15 @@ def _statements(mechanism: Any) -> tuple[Guarantee, ...]:
 
 
 def _held(mechanism: Any) -> System | None:
+    if isinstance(mechanism, Mixture):
+        return mechanism.parts[0].held
     found = getattr(mechanism, "held", None)
     return found if isinstance(found, System) else None
 
 
 def _draw(mechanism: Any) -> Draw:
+    if isinstance(mechanism, Projected):
+        return lambda truth, size, _stream: mechanism.simulate(truth, size)
     if callable(getattr(mechanism, "simulate", None)):
         return lambda truth, size, stream: _table(mechanism.simulate(truth, size, stream), size)
     if not callable(mechanism):

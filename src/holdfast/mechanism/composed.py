@@ -19,12 +19,17 @@ from scipy import sparse
 from holdfast.arguments import Number, Refused, listed
 from holdfast.constraints import System
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mixed import Mixture
+from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Guarantee
 from holdfast.privacy import compose as compose_statements
 from holdfast.privacy.composition import DIFFERENT_FIGURES, THESE_RECORDS_ONLY
 from holdfast.privacy.invariants import MOST_CELLS, MOST_RECORDS, NAMED, made_of, named, published, same_for
-from holdfast.queries import Bound, Moves, Query, shared_moves, workload
+from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
 from holdfast.queries.exact_weights import Weights
+
+SomeMechanism = Mechanism | Mixture | Projected
+MECHANISMS = (Mechanism, Mixture, Projected)
 
 NO_MOVE = (
     "no change of a few records keeps what must hold in all parts together, so no statement holds: publish fewer exact "
@@ -41,7 +46,7 @@ class _Part:
     """A mechanism, what must hold in it, and where its outputs are among those of all parts."""
 
     name: str
-    mechanism: Mechanism
+    mechanism: SomeMechanism
     system: System | None
     outputs: slice
 
@@ -66,7 +71,7 @@ class _Part:
     def statement(self, moves: Moves, **words: Any) -> Guarantee:
         """What it promises for changes that keep the figures of all parts."""
         figures = () if self.system is None else tuple(f"{self.name}: {figure}" for figure in published(self.system))
-        return self.mechanism.statement_for(_seen(moves, self.outputs), unprotected=figures, **words)
+        return self.mechanism.statement_about(_seen(moves, self.outputs), unprotected=figures, **words)
 
 
 def _seen(moves: Moves, outputs: slice) -> Moves:
@@ -112,7 +117,7 @@ class Composition(Guarantee):
 
 
 def compose(
-    parts: Iterable[Guarantee] | Iterable[Mechanism], *, epsilon: Number | None = None, delta: Number | None = None
+    parts: Iterable[Guarantee] | Iterable[SomeMechanism], *, epsilon: Number | None = None, delta: Number | None = None
 ) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
@@ -120,8 +125,8 @@ def compose(
     `holdfast.privacy.compose` says.
 
     Args:
-        parts: statements, or mechanisms (also noise made for exact figures) about the same records and cells, each with
-            noise of its own.
+        parts: statements, or mechanisms (also mixtures, projected ones and noise made for exact figures) about the same
+            records and cells, each with noise of its own.
         epsilon: the smallest proved δ at this ε is stated.
         delta: the smallest proved ε at this δ is stated; with neither, the plain sums.
 
@@ -140,7 +145,7 @@ def compose(
         2.2
     """
     found = listed("parts", parts, "a list of guarantees or of mechanisms")
-    if not found or not all(isinstance(part, Mechanism) for part in found):
+    if not found or not all(isinstance(part, MECHANISMS) for part in found):
         return Composition.of([compose_statements(found, epsilon=epsilon, delta=delta)])
     for part in found:
         _ = part.guarantee  # refused where it promises nothing
@@ -157,7 +162,7 @@ def compose(
     return Composition.of([*together, *everywhere])
 
 
-def _for_all_neighbours(mechanisms: Sequence[Mechanism], epsilon: Any, delta: Any) -> list[Guarantee]:
+def _for_all_neighbours(mechanisms: Sequence[SomeMechanism], epsilon: Any, delta: Any) -> list[Guarantee]:
     """The sum of the parts' statements about all neighbours; nothing where a part makes none, or they have no sum."""
     found = [
         next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
@@ -172,7 +177,7 @@ def _for_all_neighbours(mechanisms: Sequence[Mechanism], epsilon: Any, delta: An
         return []
 
 
-def _joint(mechanisms: list[Mechanism]) -> tuple[list[_Part], Query] | None:
+def _joint(mechanisms: list[SomeMechanism]) -> tuple[list[_Part], Query] | None:
     """The parts and the query of all their outputs; None where their own statements say it all."""
     systems = [each.held for each in mechanisms]
     if len(mechanisms) == 1 or not any(system is not None for system in systems):
@@ -181,7 +186,7 @@ def _joint(mechanisms: list[Mechanism]) -> tuple[list[_Part], Query] | None:
         if any(system is not None and system.invariants.count for system in systems):
             raise Refused("no statement is known for a union beside exact figures: drop one of them")
         return None
-    relations = {mechanism.base.neighbours for mechanism in mechanisms}
+    relations = {relation for mechanism in mechanisms for relation in _relations(mechanism)}
     if len(relations) > 1:
         raise Refused(
             "mechanisms must be for the same neighbours to be composed, found "
@@ -201,9 +206,15 @@ def _joint(mechanisms: list[Mechanism]) -> tuple[list[_Part], Query] | None:
     return [_Part(*each) for each in zip(names, mechanisms, systems, outputs, strict=True)], query
 
 
+def _relations(mechanism: SomeMechanism) -> set[Neighbours]:
+    if isinstance(mechanism, Mixture):
+        return {part.base.neighbours for part in mechanism.parts}
+    return {mechanism.claimed.neighbours if isinstance(mechanism, Projected) else mechanism.base.neighbours}
+
+
 def _composed(parts: list[_Part], query: Query, epsilon: Any, delta: Any) -> list[Guarantee]:
     """Statements about ever more records that keep what must hold in all parts, as long as they can alter more."""
-    relation = parts[0].mechanism.base.neighbours
+    (relation,) = _relations(parts[0].mechanism)
     rows, margins = _rows(parts, query), _cube_margins(parts, query)
     found: list[Guarantee] = []
     records, frozen = 1, query.n + 1

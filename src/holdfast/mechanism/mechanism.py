@@ -179,6 +179,8 @@ class Mechanism(Promising):
         statement = self.source.statement_for(differences, **words)
         return update.passed(statement) if self.moves else statement
 
+    statement_about = statement_for
+
     @property
     def method(self) -> str:
         """The names of the ways in use."""

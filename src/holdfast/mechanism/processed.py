@@ -27,7 +27,10 @@ NOTHING_LEFT = (
 
 
 class Promising:
-    """What a mechanism has through its `promise`: statements, and functions of what it releases."""
+    """What mechanisms, mixtures and projected mechanisms have in common: a promise, and functions of what they release.
+
+    Each has a property `promise` and a `query`.
+    """
 
     promise: Any
 

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import fmpq_mat, fmpz_mat
 from scipy import special
 
 from holdfast.arrays import Floats, Ints
-from holdfast.beliefs import hockey_stick, mixture
 from holdfast.constraints import between, exact_margins, invariant
 from holdfast.disclosure.pinned import pinned
-from holdfast.exact.cheapest_rational import cheapest
-from holdfast.mechanism import Mechanism, compose, gaussian, laplace
+from holdfast.mechanism import Mechanism, compose, extend, gaussian, laplace, mixture, within
 from holdfast.papers.data import STATES, State, counties, cube, demonstrated
 from holdfast.papers.reproduction import Claim, Findings, Row, Study
 from holdfast.pictures import Layer, Picture, five, plane
@@ -201,9 +198,13 @@ def properties(study: Study) -> Findings:
     scopes = {each.scope for each in odd.guarantees}
     shared = odd.simulate(np.array([1, 1, 0, 1]), 50, stream), odd.simulate(np.array([0, 1, 0, 2]), 50, stream)
     apart = bool((np.rint(shared[0] @ ODD[0]) == 1).all() and (np.rint(shared[1] @ ODD[0]) == 0).all())
-    nested, seen = _nested(), _loss_about([[1, -1, 0, 0]], held=False) / 2
+    nested = _nested()
     both = compose([odd, base.onto(total, weights=None)])
     spent = [float(g.epsilon) for g in both.guarantees if g.epsilon is not None and math.isfinite(g.epsilon)]
+    one, other = (
+        extend(query, total, law=law, rho=0.5, neighbours="replace-one") for law in ("gaussian", "correlated")
+    )
+    mixed = mixture([one, other], [Fraction(1, 4), Fraction(3, 4)])
     alone, together = _pinned()
     found = _attributes(study)
     claims = (
@@ -217,8 +218,8 @@ def properties(study: Study) -> Findings:
         Claim("Proposition 7: a statement about V₁ holds for V₂ ⊆ V₁", nested[0], nested[1]),
         Claim(
             "Corollary 8: a private mechanism is private in every subspace",
-            float(base.guarantee.epsilon or math.inf) >= seen,
-            f"ε = {seen:.4g} about the difference of two cells, for Laplace noise at ε = 1",
+            float(within(base, [[1, -1, 0, 0]]).epsilon or math.inf) <= 1 + 1e-9,
+            "within(laplace, V) at ε = 1",
         ),
         Claim(
             "Proposition 9: guarantees add up for the joined figures",
@@ -234,7 +235,8 @@ def properties(study: Study) -> Findings:
         ),
         Claim(
             "§2.3: mixtures of subspace private mechanisms are so (the axiom of choice)",
-            *_mixed(),
+            float(mixed.guarantee.rho or math.inf) <= 0.5 * (1 + 1e-8),
+            f"ρ = {mixed.guarantee.rho:.4g}, the worst of the parts'",
         ),
         Claim("§6: invariants of binary attributes can be drawn", *found),
     )
@@ -254,40 +256,11 @@ def _pinned() -> tuple[list[int], int]:
 
 def _nested() -> tuple[bool, str]:
     """ε about a plane and about lines in it, for noise with an exact total."""
-    plane = _loss_about([[1, -1, 0, 0], [0, 1, -1, 0]], held=True)
-    lines = [_loss_about([row], held=True) for row in ([1, -1, 0, 0], [0, 1, -1, 0], [1, 0, -1, 0])]
-    return max(lines) <= plane, f"ε = {plane:.4g} about a plane, at most {max(lines):.4g} about lines in it"
-
-
-def _loss_about(V: list[list[int]], *, held: bool) -> float:
-    """The loss about the part in V of four cells with Laplace noise, scale 1, for one added record (SDP Def 5).
-
-    Noise moved by t with V t = V d moves that part as the record does: the cost Σ|tᵢ| of the cheapest t, exactly.
-    held: the total is exact, so that noise moves inside it alone.
-    """
-    table = [*([[1] * 4] if held else []), *V]
-    costs = []
-    for cell in range(4):
-        sides = [Fraction(0)] * held + [Fraction(row[cell]) for row in V]
-        found = cheapest(fmpq_mat(fmpz_mat(table)), sides, [Fraction(1)] * 4)
-        costs.append(math.inf if found is None else float(found.cost))
-    return max(costs)
-
-
-def _mixed() -> tuple[bool, str]:
-    """A coin between two noises that keep a total exact: what is moved between two cells, listed, one record moved."""
-    parts = []
-    for ratio in (Fraction(1, 2), Fraction(2, 3)):
-        law = {step: ratio ** abs(step) for step in range(-30, 31)}
-        here = {step: weight / sum(law.values()) for step, weight in law.items()}
-        parts.append((here, {step + 1: weight for step, weight in here.items()}))
-    coin = (Fraction(1, 4), Fraction(3, 4))
-    one, other = (mixture([(share, part[k]) for share, part in zip(coin, parts, strict=True)]) for k in (0, 1))
-    right = all(
-        hockey_stick(one, other, epsilon) <= max(hockey_stick(*part, epsilon) for part in parts)
-        for epsilon in (0.1, 0.25, 0.5, 0.75, 1.0)
-    )
-    return right, "δ at five ε of a coin between two noises given a total, at most the worst of the parts'"
+    query, total = histogram(4), invariant(np.ones((1, 4), dtype=int))
+    made = laplace(query, epsilon=1, integer=False).given(total)
+    plane = float(within(made, [[1, -1, 0, 0], [0, 1, -1, 0]]).epsilon or math.inf)
+    lines = [float(within(made, [row]).epsilon or math.inf) for row in ([1, -1, 0, 0], [0, 1, -1, 0], [1, 0, -1, 0])]
+    return max(lines) <= plane + 1e-9, f"ε = {plane:.4g} about a plane, at most {max(lines):.4g} about lines in it"
 
 
 def _attributes(study: Study) -> tuple[bool, str]:
