@@ -144,6 +144,9 @@ def test_ranks_hold_at_once_by_pairs(opened, folders):
         above, below = (sum(known.high < 0 for known in apart), sum(known.low > 0 for known in apart))
         assert (each["low"], each["high"]) == (1 + above, len(zones) - below)
         assert each["low"] <= each["rank"] <= each["high"]
+    assert [(known.value, known.low, known.high) for known in table.rank(zones)] == [
+        (each["rank"], each["low"], each["high"]) for each in found
+    ]
 
 
 def test_a_link_holds_the_question_and_the_form_answers_it(opened, folders):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, path_of, probability, whole
+from holdfast.arguments import Refused, listed, one_of, path_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.data_frames import frame_of
 from holdfast.pictures import Picture, chosen_rows, points
@@ -40,6 +41,10 @@ from holdfast.release.table.wording import percent
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
     from holdfast.mechanism.mechanism import Mechanism
     from holdfast.mechanism.published.error_bars import ErrorBars
+
+
+#: Sums that are ranked at once: each is compared with every other.
+MOST_RANKED = 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,6 +225,26 @@ class LoadedTable:
         here, there = self._known(asked, confidence), other._known(asked, confidence, seed=1)
         error, ends = difference(here, there, _tail(confidence))
         return Estimate(here.value - there.value, error, *ends, confidence)
+
+    def rank(self, wheres: Sequence[Where | npt.ArrayLike], confidence: float = 0.95) -> list[Estimate]:
+        """Estimate the place of each of some sums, by names or by weights, among them; 1 is the largest.
+
+        All places lie within their ends together with at least the probability `confidence` (Bonferroni over pairs).
+        """
+        probability("confidence", confidence)
+        asked = [self._weights(where) for where in listed("wheres", wheres, "a list of sums")]
+        if not 2 <= len(asked) <= MOST_RANKED:
+            raise Refused(f"ranks are told of 2 to {MOST_RANKED} sums, found {len(asked)}")
+        values, low, high = [float(each @ self.values) for each in asked], [1] * len(asked), [len(asked)] * len(asked)
+        pairs = list(combinations(range(len(asked)), 2))
+        for first, second in pairs:
+            found = self.estimate(weights=asked[first] - asked[second], confidence=1 - (1 - confidence) / len(pairs))
+            if found.low > 0 or found.high < 0:
+                above, below = (first, second) if found.low > 0 else (second, first)
+                high[above] -= 1
+                low[below] += 1
+        places = [1 + sum(other > value for other in values) for value in values]
+        return [Estimate(*each, confidence) for each in zip(places, [None] * len(asked), low, high, strict=True)]
 
     def _known(self, asked: Floats, confidence: float, seed: int = 0) -> Summed:
         """What is known of a sum of rows with these weights; a published figure has the interval on file."""

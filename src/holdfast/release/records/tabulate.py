@@ -213,14 +213,14 @@ def _refuse_columns(job: Laid, asked: Asked, kinds: Mapping[str, str]) -> None:
     persons = [] if asked.persons is None else [asked.persons.column]
     for column in (*asked.columns, *persons):
         if column not in kinds:
-            raise _no_column(_asked_for(job, column), column, kinds)
+            raise _no_column(_asked_for(job, column), column, kinds, f"columns: {{{_written(job, column)}: NAME}}")
         if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
             sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
             raise _asked_for(job, column).refuse(sentence, found=kinds[column])
     if asked.count is not None:
         at = job.spec.at["data"]["count"]
         if asked.count not in kinds:
-            raise _no_column(at, asked.count, kinds)
+            raise _no_column(at, asked.count, kinds, "count: NAME")
         if not kinds[asked.count].startswith(_NUMBERS):
             sentence = f"the column {asked.count!r} has the type {kinds[asked.count]}; whole numbers are needed"
             raise at.refuse(sentence, found=kinds[asked.count])
@@ -241,16 +241,21 @@ def _refuse_counted(job: Laid, others: Mapping[str, str]) -> None:
         raise job.spec.at["data"].refuse(sentence)
 
 
+def _written(job: Laid, column: str) -> str:
+    """How the spec calls a column of the records."""
+    return next((name for name, there in job.spec.data.columns.items() if there == column), column)
+
+
 def _asked_for(job: Laid, column: str) -> At:
-    renamed = {new: old for old, new in job.spec.data.columns.items()}
-    if column in renamed:
-        return job.spec.at["data"]["columns"][renamed[column]]
+    written = _written(job, column)
+    if written in job.spec.data.columns:
+        return job.spec.at["data"]["columns"][written]
     return job.spec.at["privacy"]["unit"]["column"] if column == job.spec.person else job.spec.at["data"]["source"]
 
 
-def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
+def _no_column(at: At, column: str, kinds: Mapping[str, str], remedy: str) -> Refused:
     """Name the columns that there are; where all are texts only similar ones, since a record can stand where the names
-    of a CSV file or a sheet should.
+    of a CSV file or a sheet should. `remedy`: how the spec says that it has the name NAME.
     """
     sentence, available = f"the records have no column {column!r}", list(kinds)
     if set(kinds.values()) <= {"VARCHAR"}:
@@ -258,10 +263,9 @@ def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
         available = difflib.get_close_matches(column, available, n=1)
     near = nearest(column, list(kinds))
     if near is None:
-        remedy = f"write columns: {{{column}: NAME}} under data if it has another name there"
-        return at.refuse(f"{sentence}; {remedy}", column, available)
-    remedy = f"write columns: {{{column}: {near[0]}}} under data if it has that name there"
-    return at.refuse(f"{sentence}; {remedy}", column, [near[0]])
+        return at.refuse(f"{sentence}; write {remedy} under data if it has another name there", column, available)
+    remedy = remedy.replace("NAME", near[0])
+    return at.refuse(f"{sentence}; write {remedy} under data if it has that name there", column, [near[0]])
 
 
 def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Laid, records: Source, asked: Asked) -> None:
@@ -286,7 +290,7 @@ def _refuse(job: Laid, found: tuple[bool, ...]) -> None:
     for mark, some in zip(MARKS, found, strict=True):
         key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
-            remedy = f"write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            remedy = f"write {key}: drop or {key}: {{category: NAME}} (a public value), or correct the data"
             sentence = f"some record {what}: {remedy}; holdfast check shows which"
             raise job.spec.at["data"][key].refuse(sentence)
 

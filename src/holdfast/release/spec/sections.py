@@ -417,8 +417,12 @@ class DataSpec(Part):
         default={},
         description="What codes are called: the column of the public file with their labels, or {code: label}.",
     )
-    nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
-    outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
+    nulls: HandlingRule = Field(
+        REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}, a public value."
+    )
+    outside: HandlingRule = Field(
+        REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}, a public value."
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> DataSpec:
