@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, probability
 from holdfast.arrays import Floats
 from holdfast.noise.inversion import Sums
 from holdfast.noise.spread import MISSED
@@ -20,6 +21,8 @@ from holdfast.release.table.wording import percent
 if TYPE_CHECKING:
     from holdfast.mechanism.published.error_bars import ErrorBars
 
+#: Sums that are ranked at once: each is compared with every other.
+MOST_RANKED = 40
 #: Two ends of an interval.
 Ends = tuple[float, float]
 #: How far the end of a ratio's interval may lie beyond what is proved, as a share of the interval; and rounding.
@@ -64,6 +67,23 @@ def _shown(number: float, places: int | None, rounded: Callable[[float], int]) -
         places = max(places, 0)
         shown = f"{rounded(number * 10.0**places) / 10.0**places:,.{places}f}"
     return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
+
+
+def places(values: Sequence[float], apart: Callable[[int, int, float], Ends], confidence: float) -> list[Estimate]:
+    """The places of sums with these values; `apart` gives the ends of a difference of two of them."""
+    n, missed = len(values), 1 - float(probability("confidence", confidence))
+    if not 2 <= n <= MOST_RANKED:
+        raise Refused(f"ranks are told of 2 to {MOST_RANKED} sums, found {n}")
+    low, high = [1] * n, [n] * n
+    pairs = list(combinations(range(n), 2))
+    for i, j in pairs:
+        ends = apart(i, j, 1 - missed / len(pairs))
+        if ends[0] > 0 or ends[1] < 0:
+            above, below = (i, j) if ends[0] > 0 else (j, i)
+            high[above] -= 1
+            low[below] += 1
+    own = [1 + sum(other > value for other in values) for value in values]
+    return [Estimate(*each, confidence) for each in zip(own, [None] * n, low, high, strict=True)]
 
 
 def whole_ends(low: float, high: float) -> Ends:

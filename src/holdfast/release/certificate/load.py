@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, read_certificate
-from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, ratio, within
+from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, places, ratio, within
 from holdfast.release.certificate.naming import Where, record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts import TableCertificate
@@ -43,10 +42,6 @@ if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
     from holdfast.mechanism.published.error_bars import ErrorBars
 
 
-#: Sums that are ranked at once: each is compared with every other.
-MOST_RANKED = 40
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedTable:
     """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
@@ -55,6 +50,7 @@ class LoadedTable:
     columns: Named
     release: str
     noisy: Named | None = None
+    _studies: dict[int, Floats | None] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         table = self.certificate
@@ -143,11 +139,9 @@ class LoadedTable:
     def _draw(self) -> npt.NDArray[Any] | None:
         if self.noisy is None:
             return None
-        found = np.asarray(self.noisy["value"])
-        draw = np.zeros(self.certificate.outputs, dtype=found.dtype)
-        numbered = ROW in self.noisy
-        rows = self.noisy[ROW] if numbered else rows_named(self.noisy, self.columns, self.certificate.columns)
-        draw[rows] = found
+        rows = self.noisy[ROW] if ROW in self.noisy else rows_named(self.noisy, self.columns, self.certificate.columns)
+        draw = np.zeros(self.certificate.outputs, dtype=np.asarray(self.noisy["value"]).dtype)
+        draw[rows] = self.noisy["value"]
         return draw
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -180,8 +174,7 @@ class LoadedTable:
     def centre(self) -> npt.NDArray[Any]:
         """The figures that `errors` are about: the values, or the noisy answers behind them made to add up.
 
-        The first `certificate.outputs` rows of the file; those behind them are sums of these.
-        """
+        The first `certificate.outputs` rows of the file; those behind them are sums of these."""
         return self.error_bars.centre
 
     def estimate(
@@ -194,8 +187,7 @@ class LoadedTable:
             weights: instead of names, a number for every row of the table.
             confidence: the ends cover the truth with at least this probability.
         """
-        asked = weights_of(self.certificate, self.columns, where, weights)
-        found = self._known(asked, confidence)
+        found = self._known(weights_of(self.certificate, self.columns, where, weights), confidence)
         return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
 
     def ratio(self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
@@ -231,20 +223,10 @@ class LoadedTable:
 
         All places lie within their ends together with at least the probability `confidence` (Bonferroni over pairs).
         """
-        probability("confidence", confidence)
         asked = [self._weights(where) for where in listed("wheres", wheres, "a list of sums")]
-        if not 2 <= len(asked) <= MOST_RANKED:
-            raise Refused(f"ranks are told of 2 to {MOST_RANKED} sums, found {len(asked)}")
-        values, low, high = [float(each @ self.values) for each in asked], [1] * len(asked), [len(asked)] * len(asked)
-        pairs = list(combinations(range(len(asked)), 2))
-        for first, second in pairs:
-            found = self.estimate(weights=asked[first] - asked[second], confidence=1 - (1 - confidence) / len(pairs))
-            if found.low > 0 or found.high < 0:
-                above, below = (first, second) if found.low > 0 else (second, first)
-                high[above] -= 1
-                low[below] += 1
-        places = [1 + sum(other > value for other in values) for value in values]
-        return [Estimate(*each, confidence) for each in zip(places, [None] * len(asked), low, high, strict=True)]
+
+        values = [float(each @ self.values) for each in asked]
+        return places(values, lambda i, j, p: self._known(asked[i] - asked[j], p).interval(_tail(p)), confidence)
 
     def _known(self, asked: Floats, confidence: float, seed: int = 0) -> Summed:
         """What is known of a sum of rows with these weights; a published figure has the interval on file."""
@@ -283,8 +265,7 @@ class LoadedTable:
 
     def _of_outputs(self, weights: Floats) -> Floats:
         """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""
-        outputs = self.certificate.outputs
-        return np.asarray(weights[:outputs] + self.sums.T @ weights[outputs:])
+        return np.asarray(weights[: self.certificate.outputs] + self.sums.T @ weights[self.certificate.outputs :])
 
     def _study(self, seed: int) -> Floats | None:
         """Simulated errors, kept; None where the table has too many figures."""
@@ -294,10 +275,6 @@ class LoadedTable:
             size = study_size(self.certificate.outputs)
             self._studies[seed] = None if size is None else self.errors(size, seeded(seed)).astype(np.float64)
         return self._studies[seed]
-
-    @cached_property
-    def _studies(self) -> dict[int, Floats | None]:
-        return {}
 
     def frame(self, backend: str | None = None) -> Any:
         """Return a data frame with the columns of the file; `backend` is "polars", "pandas" or "pyarrow"."""
