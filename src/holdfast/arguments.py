@@ -62,6 +62,15 @@ class Refused(ValueError):
         refused
     """
 
+    #: Whether the same may go through at another time: something was busy or away, and nothing that was asked is wrong.
+    retry = False
+
+
+def later(refusal: Refused) -> Refused:
+    """The refusal of what may go through at another time."""
+    refusal.retry = True
+    return refusal
+
 
 class Fault(RuntimeError):
     """Something that must hold does not: a fault of holdfast, in a sentence of its own that shows no record."""

@@ -1,12 +1,14 @@
 """Telling how far long work has come: on a terminal one line that is rewritten, elsewhere a line now and then.
 
-Nothing is said before work has taken two seconds. Elsewhere than on a terminal only the command speaks; a library keeps
-quiet there, but for the one sentence that code is being compiled. What is said never depends on confidential values: it
-names steps and counts pieces of work, which follow from the public shape and the noise.
+Nothing is said before work has taken two seconds, but in lines of JSON, which scripts ask for. Elsewhere than on a
+terminal only the command speaks; a library keeps quiet there, but for the one sentence that code is being compiled.
+What is said never depends on confidential values: it names steps and counts pieces of work, which follow from the
+public shape and the noise.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -25,17 +27,18 @@ class _Voice:
         self._lock = threading.RLock()
         self._under_way: list[Progress] = []
         self._width, self._next = 0, 0.0
-        self.commanded, self.quiet = False, False
+        self.commanded, self.quiet, self.as_json = False, False, False
 
     @property
     def heard(self) -> bool:
-        return not self.quiet and (self.commanded or _terminal())
+        return self.as_json or (not self.quiet and (self.commanded or _terminal()))
 
     def begin(self, work: Progress, *, at_once: bool = False) -> None:
         """Some work begins, inside what is under way."""
         with self._lock:
             if at_once or not self._under_way:
-                self._next = time.monotonic() + (0.0 if at_once and _terminal() else PATIENCE)
+                shown_at_once = at_once and (self.as_json or _terminal())
+                self._next = time.monotonic() + (0.0 if shown_at_once else PATIENCE)
             self._under_way.append(work)
         if at_once:
             self.tick()
@@ -53,7 +56,10 @@ class _Voice:
             if not self._under_way or now < self._next or not self.heard:
                 return
             text = f"holdfast: {self._under_way[-1].words(now)}"
-            if _terminal():
+            if self.as_json:
+                self._next = now + SELDOM
+                _write(json.dumps(self._under_way[-1].as_mapping(now), ensure_ascii=False) + "\n")
+            elif _terminal():
                 self._next = now + PAUSE
                 self._width = max(self._width, len(text))
                 _write("\r" + text.ljust(self._width))
@@ -63,7 +69,7 @@ class _Voice:
 
     def say(self, sentence: str) -> None:
         with self._lock:
-            if not self.quiet:
+            if not self.quiet and not self.as_json:
                 self._wipe()
                 _write(f"holdfast: {sentence}\n")
 
@@ -113,6 +119,11 @@ class Progress:
         taken = now - self._begun
         return f"{self._title}{share}" + (f", {taken:.0f} s" if taken >= PATIENCE else "")
 
+    def as_mapping(self, now: float) -> dict[str, str | int | None]:
+        """The same as plain values: the step, per cent of its pieces (None: not counted) and its seconds."""
+        share = min(100, 100 * self._done // self._total) if self._total else None
+        return {"step": self._title, "percent": share, "seconds": int(now - self._begun)}
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -120,13 +131,13 @@ class Progress:
 
 
 @contextmanager
-def command(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+def command(*, quiet: bool, as_json: bool = False) -> Iterator[Callable[[str], None]]:
     """The steps of a command: give the function that is told, in public words, which step begins.
 
-    A quiet command says nothing until it ends.
+    A quiet command says nothing until it ends; `as_json`: every step is a line of JSON.
     """
-    before = _VOICE.commanded, _VOICE.quiet
-    _VOICE.commanded, _VOICE.quiet = True, quiet
+    before = _VOICE.commanded, _VOICE.quiet, _VOICE.as_json
+    _VOICE.commanded, _VOICE.quiet, _VOICE.as_json = True, quiet, as_json
     steps: list[Progress] = []
     done = threading.Event()
 
@@ -151,7 +162,7 @@ def command(*, quiet: bool) -> Iterator[Callable[[str], None]]:
         done.set()
         watcher.join()
         end()
-        _VOICE.commanded, _VOICE.quiet = before
+        _VOICE.commanded, _VOICE.quiet, _VOICE.as_json = before
 
 
 class Delay:

@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import holdfast as hf
+from holdfast.arguments import Refused, later
 from holdfast.cli import showing
 from holdfast.cli.command import app
-from holdfast.release import run
+from holdfast.release import ends, run
+from holdfast.release.ledger import store
+from holdfast.release.ledger.ledger import Ledger
 from jobs import ZONES
 from scripts import program
 
@@ -120,6 +125,91 @@ def test_exit_codes(folder, monkeypatch):
     assert stopped.exit_code == 130
     assert "interrupted" in stopped.stderr
     assert not (folder / "third").exists()
+
+
+def test_what_may_go_through_later_has_a_code_of_its_own(folder, monkeypatch):
+    """A ledger that is being written, a database that is away; not after a charge, which would be made again."""
+    text = SPEC.replace("source: trips.csv", "source: 'postgresql://127.0.0.1:1/trips', table: trips")
+    (folder / "away.yaml").write_text(text)
+    away = called("release", "away.yaml", "--json")
+    assert away.exit_code == 8
+    error = json.loads(away.stderr)["error"]
+    assert (error["exit_code"], error["retry"]) == (8, True)
+    assert "nothing was charged, drawn or published" in error["message"]
+    monkeypatch.setattr(store, "PATIENCE", 0.1)
+    Ledger("book.sqlite").set_budget("trips", "record", epsilon=1.5)
+    with Ledger("book.sqlite").writing():
+        busy = called("release", "spec.yaml", "--json")
+    assert busy.exit_code == 8, busy.stderr
+    assert "being written by another release" in json.loads(busy.stderr)["error"]["message"]
+
+    def gone(*_: object) -> None:
+        raise later(Refused("the ledger went away"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "finish", gone)
+        charged = called("release", "spec.yaml", "--json")
+    assert charged.exit_code == 3
+    assert json.loads(charged.stderr)["error"]["retry"] is False
+    assert "the ledger keeps the charge" in charged.stderr
+
+
+def test_a_run_of_one_name_releases_once(folder, monkeypatch):
+    (folder / "spec.yaml").write_text(SPEC.replace("budget: {epsilon: 1.5}", "budget: {epsilon: 5}"))
+    name = ("release", "spec.yaml", "--json", "--id", "trips 2026-05")
+    first = called(*name)
+    assert first.exit_code == 0, first.stderr
+    again = called(*name, "--output", "elsewhere")
+    assert again.exit_code == 0, again.stderr
+    assert json.loads(again.stdout)["folder"] == json.loads(first.stdout)["folder"] == str(folder / "out")
+    assert json.loads(again.stdout)["already"]
+    assert not (folder / "elsewhere").exists()
+    assert len(Ledger("book.sqlite").entries()) == 1
+    made = hf.job("spec.yaml").release(output="elsewhere", run_id="trips 2026-05")
+    assert made.folder == folder / "out"
+    with pytest.raises(Refused, match="text that is not empty"):
+        hf.job("spec.yaml").release(output="elsewhere", run_id=" ")
+    assert called(*name, "--dry-run").exit_code == 3
+
+    def gone(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "finish", gone)
+        assert called("release", "spec.yaml", "--output", "june", "--id", "june").exit_code == 3
+    in_vain = called("release", "spec.yaml", "--output", "june", "--id", "june")
+    assert in_vain.exit_code == 3
+    assert "did not publish: the ledger keeps the charge" in in_vain.stderr
+    assert len(Ledger("book.sqlite").entries()) == 2
+    june = Ledger("book.sqlite").entries()[-1]
+    assert june.release == ends.identity_of("june")
+    about = {"release": june.release, "title": june.title, "spec_hash": june.spec_hash, "when": june.when}
+    with pytest.raises(Refused, match="nothing is charged twice"):
+        Ledger("book.sqlite").charge(june.dataset, june.unit, june.parts, **about)
+
+
+def test_steps_are_lines_of_json_for_scripts(folder):
+    made = called("release", "spec.yaml", "--progress", "--json")
+    steps = [json.loads(line) for line in made.stderr.splitlines()]
+    assert [each["step"] for each in steps if each["step"] in ("counting the records", "drawing the tables")] == [
+        "counting the records",
+        "drawing the tables",
+    ]
+    assert all(each.keys() == {"step", "percent", "seconds"} for each in steps)
+    assert json.loads(made.stdout)["folder"] == str(folder / "out")
+
+
+def test_a_scheduler_that_ends_a_release_is_told_what_was_charged(folder):
+    (folder / "spec.yaml").write_text(SPEC.replace("budget: {epsilon: 1.5}", "budget: {epsilon: 5}"))
+    words = [sys.executable, "-m", "holdfast.cli", "release", "spec.yaml", "--json", "--at-least", "600", "--progress"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert any("waiting until" in line for line in started.stderr)
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(60) == 143
+        error = json.loads(started.stderr.read().splitlines()[-1])["error"]
+    assert error["message"].startswith("terminated; the ledger keeps the charge")
+    assert (error["exit_code"], error["retry"]) == (143, False)
+    assert not (folder / "out").exists()
 
 
 def test_a_dry_run_charges_and_writes_nothing(folder):

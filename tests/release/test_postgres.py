@@ -155,10 +155,15 @@ def test_what_is_wrong_is_one_sentence_without_secrets_or_records(tmp_path, addr
         with pytest.raises(Refused, match=sentence) as caught:
             counted(tmp_path, address, words)
         texts.append(str(caught.value))
-    monkeypatch.setenv("PGPASSWORD", "wr0ng")
-    with pytest.raises(Refused, match="cannot be reached: check the address") as caught:
-        counted(tmp_path, address, "table: trips")
-    texts.append(str(caught.value))
+    for password, sentence in (("wr0ng", "refuses this user or password"), (None, "asks for a password")):
+        if password is None:
+            monkeypatch.delenv("PGPASSWORD")
+        else:
+            monkeypatch.setenv("PGPASSWORD", password)
+        with pytest.raises(Refused, match=sentence) as caught:
+            counted(tmp_path, address, "table: trips")
+        assert not caught.value.retry
+        texts.append(str(caught.value))
     told = caplog.text + "".join(texts)
     assert not any(word in told for word in (postgres.PASSWORD, "wr0ng", "S1", "S3"))
 

@@ -15,7 +15,7 @@ import typer
 
 from holdfast.version import __version__
 
-FAULT, REFUSED, OVERSPENT, INCOMPARABLE, INTERRUPTED = 1, 3, 4, 7, 130
+FAULT, REFUSED, OVERSPENT, INCOMPARABLE, LATER, INTERRUPTED, TERMINATED = 1, 3, 4, 7, 8, 130, 143
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Differentially private tables in which everything that must hold, holds exactly.",
     epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
     "left; 5 verify, explain or prove found a difference; 6 audit refuted a statement; 7 the ledger cannot add the "
-    "release to those before it; 130 interrupted.",
+    "release to those before it; 8 refused for now: try again; 130 interrupted; 143 terminated.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -61,6 +61,10 @@ class Ending(Exception):
         self.code = code
 
 
+class Terminated(KeyboardInterrupt):
+    """A scheduler asked the process to end (SIGTERM), which ends like an interrupted one."""
+
+
 def verb(*examples: str, of: typer.Typer = app) -> Callable[[Verb], Verb]:
     """Make a function a verb of the name in its first example, with the examples below its help."""
     shown = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)])
@@ -88,7 +92,8 @@ def ending(as_json: bool) -> Iterator[None]:
     except Ending as end:
         raise typer.Exit(end.code) from None
     except KeyboardInterrupt as error:
-        _say(as_json, "interrupted", error, INTERRUPTED)
+        ended = isinstance(error, Terminated)
+        _say(as_json, "terminated" if ended else "interrupted", error, TERMINATED if ended else INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has stopped reading; nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -115,7 +120,9 @@ def _code(error: Exception) -> int:
 
     if isinstance(error, (Overspent, Incomparable)):
         return OVERSPENT if isinstance(error, Overspent) else INCOMPARABLE
-    return REFUSED if isinstance(error, Refused) else FAULT
+    if isinstance(error, Refused):
+        return LATER if error.retry else REFUSED
+    return FAULT
 
 
 def _say(as_json: bool, message: str, error: BaseException, code: int) -> None:
@@ -123,7 +130,8 @@ def _say(as_json: bool, message: str, error: BaseException, code: int) -> None:
     text = "; ".join([message, *notes])
     if as_json:
         parts: dict[str, Any] = error.as_mapping() if hasattr(error, "as_mapping") else {}
-        print(json.dumps({"error": {**parts, "message": text, "exit_code": code}}, ensure_ascii=False), file=sys.stderr)
+        told = {**parts, "message": text, "exit_code": code, "retry": code == LATER}
+        print(json.dumps({"error": told}, ensure_ascii=False), file=sys.stderr)
     else:
         print(f"holdfast: {text}", file=sys.stderr)
     raise typer.Exit(code)

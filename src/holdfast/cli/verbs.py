@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from holdfast.release.table.laid import Laid
 
 
-def job_of(spec: Path, quiet: bool, first: Callable[[Laid], None] = lambda _: None) -> Job:
+def job_of(spec: Path, quiet: bool, first: Callable[[Laid], None] = lambda _: None, progress: bool = False) -> Job:
     """Read a spec and make it ready; `first` may refuse it before that takes time."""
-    with command(quiet=quiet) as step:
+    with command(quiet=quiet, as_json=progress) as step:
         step("reading the spec")
         from holdfast.release.spec.spec import read_spec
         from holdfast.release.table.laid import laid
@@ -78,7 +78,11 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, quiet: bool) -> A
         return what_if(read_spec(spec, folder_needed=False), parameter, numbers)
 
 
-@verb("holdfast release spec.yaml --dry-run", "holdfast release spec.yaml --output out/2026-05")
+@verb(
+    "holdfast release spec.yaml --dry-run",
+    "holdfast release spec.yaml --output out/2026-05",
+    "holdfast release spec.yaml --output out/2026-05 --id trips-2026-05 --json",
+)
 def release(
     spec: SpecFile,
     output: Output = None,
@@ -98,6 +102,12 @@ def release(
     nonce: Annotated[
         str | None, typer.Option(metavar="HEX", help="Draw what was committed to, with the nonce that was given since.")
     ] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--id", metavar="NAME", help="The name of this run: a second one makes nothing more.")
+    ] = None,
+    progress: Annotated[
+        bool, typer.Option("--progress", help="Say every step as a line of JSON on standard error.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -106,12 +116,18 @@ def release(
     from holdfast.cli import showing
     from holdfast.release.ends import refuse_early
 
-    if dry_run + witnessed + (nonce is not None) > 1:
-        raise Refused("--dry-run, --witnessed and --nonce are steps of their own: give one of them")
-    job = job_of(spec, quiet or json, lambda shapes: refuse_early(shapes, output, records=nonce is None))
+    if dry_run + witnessed + (nonce is not None) + (run_id is not None) > 1:
+        raise Refused("--dry-run, --witnessed, --nonce and --id are ways of their own: give one of them")
+
+    def first(shapes: Laid) -> None:
+        if run_id is not None:
+            _end_if_made(shapes, run_id, json, quiet)
+        refuse_early(shapes, output, records=nonce is None)
+
+    job = job_of(spec, quiet or json, first, progress)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
-        with command(quiet=quiet or json) as step:
+        with command(quiet=quiet or json, as_json=progress) as step:
             from holdfast.release.run import could_release
 
             could_release(job, folder, step=step)
@@ -124,7 +140,7 @@ def release(
         asides: list[str] = []
         notes: list[str] = []
         try:
-            with command(quiet=quiet or json) as step:
+            with command(quiet=quiet or json, as_json=progress) as step:
                 from holdfast.release.run import release as released
                 from holdfast.release.witnessed import commit, draw_committed
 
@@ -133,11 +149,10 @@ def release(
                 if nonce is not None:
                     folder = draw_committed(job, nonce, at_least=at_least, **told)
                 elif committed is None:
-                    folder = released(job, at_least=at_least, note=notes.append, **told)
+                    folder = released(job, at_least=at_least, run_id=run_id, note=notes.append, **told)
         finally:
-            if not quiet:
-                showing.notes(notes)
-                showing.aside(asides)
+            showing.notes([] if quiet else notes)
+            showing.aside([] if quiet else asides)
         content = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html"), "notes": notes}
         words = f"released into {folder}; read {folder / 'report.html'}"
         if committed is not None:
@@ -148,6 +163,19 @@ def release(
                 f"gives the nonce, then: holdfast release {spec} --nonce NONCE"
             )
     showing.told(json, quiet, lambda: {**content, "statement": job.guarantee.as_mapping()}, words)
+
+
+def _end_if_made(shapes: Laid, run_id: str, json: bool, quiet: bool) -> None:
+    """Say where a run of this id released already, and end well."""
+    from holdfast.cli import showing
+    from holdfast.release.ends import made_already
+
+    folder = made_already(shapes.spec, run_id)
+    if folder is not None:
+        content = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html"), "notes": []}
+        words = f"released already into {folder}; nothing was charged or drawn"
+        showing.told(json, quiet, lambda: {**content, "already": True}, words)
+        raise Ending(0)
 
 
 @verb("holdfast check spec.yaml")

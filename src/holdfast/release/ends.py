@@ -6,7 +6,9 @@ The ledger has a mark for every step, durable before the step is taken, so it is
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from holdfast.release.ledger.entries import COMMITTED, STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import refuse_unopened
 from holdfast.release.signing import read_key
+from holdfast.release.spec.spec import Spec
 from holdfast.release.storage.files import refuse_inside
 from holdfast.release.table.laid import Laid
 
@@ -39,6 +42,29 @@ def became_of(entry: Entry | None) -> str:
     return NOTHING if entry is None else _SENTENCES.get(entry.state, KEPT)
 
 
+def identity_of(run_id: str | None) -> str:
+    """The name of a release in ledger and certificate: what follows from the id of its run, or a new one."""
+    if run_id is None:
+        return secrets.token_hex(16)
+    if not isinstance(run_id, str) or not run_id.strip():
+        raise Refused(f"run_id must be a text that is not empty, found {shown(run_id)}")
+    return hashlib.sha256(f"holdfast run {run_id}".encode()).hexdigest()[:32]
+
+
+def made_already(spec: Spec, run_id: str, ledger: Ledger | None = None) -> Path | None:
+    """Where a run of this id published its release, None if there was none; refused where one was charged in vain."""
+    book = Ledger(spec.ledger_file, spec.witness) if ledger is None else ledger
+    entry = book.became(identity_of(run_id))
+    if entry is None:
+        return None
+    if entry.state == STATES["published"] and entry.folder is not None:
+        return Path(entry.folder)
+    raise Refused(
+        f"run {run_id!r} was charged on {entry.when[:10]} and did not publish: {became_of(entry)}; a run of another id "
+        "is charged again"
+    )
+
+
 @contextmanager
 def saying(ledger: Ledger, release: str) -> Iterator[None]:
     """Let everything that goes wrong from the charge on say what became of the release."""
@@ -49,6 +75,8 @@ def saying(ledger: Ledger, release: str) -> Iterator[None]:
             words = became_of(ledger.became(release))
         except Exception:  # what went wrong matters more than a ledger that cannot be read now
             words = UNSURE
+        if words != NOTHING and isinstance(error, Refused):
+            error.retry = False  # a second attempt would be charged again
         error.add_note(words)
         raise
 

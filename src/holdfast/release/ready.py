@@ -13,8 +13,8 @@ from holdfast.privacy import Guarantee
 from holdfast.progress import command
 from holdfast.release.audit import JobAudit, audit
 from holdfast.release.certificate.certificate import read_certificate
-from holdfast.release.certificate.load import LoadedRelease
-from holdfast.release.ends import DAY, refuse_early
+from holdfast.release.certificate.load import LoadedRelease, load
+from holdfast.release.ends import DAY, made_already, refuse_early
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
@@ -99,6 +99,7 @@ class ReadyJob:
         engine: str | None = None,
         at_least: float = 0.0,
         nonce: str | None = None,
+        run_id: str | None = None,
     ) -> LoadedRelease:
         """Make the release and return it; the ledger is charged before anything is drawn.
 
@@ -111,15 +112,21 @@ class ReadyJob:
             engine: "local" or "spark", in place of the spec's.
             at_least: seconds before which nothing is published: more than any data take, so that time does not tell.
             nonce: what decides the draw that `commit` committed to, 32 to 128 hexadecimal digits that were given since.
+            run_id: a name of this run: where one of it has released already, that release is returned, at no charge.
         """
         asked = rational("at_least", at_least)
         seconds = float(asked) if asked <= DAY else float(2 * DAY)
-        if nonce is not None and (source is not None or engine is not None):
-            raise Refused("what was committed to is drawn with the nonce: leave source and engine out")
-        refuse_early(self.shapes, output, ledger, source, records=nonce is None)
+        if nonce is not None and any(each is not None for each in (source, engine, run_id)):
+            raise Refused("what was committed to is drawn with the nonce: leave source, engine and run_id out")
         book = None if ledger is None else Ledger(ledger)
+        made = None if run_id is None else made_already(self.shapes.spec, run_id, book)
+        if made is not None:
+            return load(made)
+        refuse_early(self.shapes, output, ledger, source, records=nonce is None)
         if nonce is None:
-            folder = release(self.made, source=source, output=output, ledger=book, engine=engine, at_least=seconds)
+            folder = release(
+                self.made, source=source, output=output, ledger=book, engine=engine, at_least=seconds, run_id=run_id
+            )
         else:
             folder = draw_committed(self.made, nonce, output=output, ledger=book, at_least=seconds)
         return LoadedRelease(folder, read_certificate(folder))  # which was verified before it got its name

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
-from holdfast.release.ends import saying, saying_nothing_happened, time_of, told, wait_until
+from holdfast.release.ends import identity_of, saying, saying_nothing_happened, time_of, told, wait_until
 from holdfast.release.explain import budget_of, spent, unfinished
 from holdfast.release.facts import CONFIDENCE, Interval
 from holdfast.release.job.table import Sizes, errors_by_size
@@ -87,13 +86,13 @@ class Run:
     commitment: Commitment | None = None
 
     @classmethod
-    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> Run:
+    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None, run_id: str | None = None) -> Run:
         """Begin an attempt, with the spec's own folder and ledger unless others are given."""
         folder = Path(job.spec.output if output is None else output).absolute()
         book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
         parts = tuple(table.statements for table in job.tables)
         signer = None if job.spec.key_file is None else read_key(job.spec.key_file)
-        return cls(job, folder, book, secrets.token_hex(16), now(), parts, budget_of(job), signer)
+        return cls(job, folder, book, identity_of(run_id), now(), parts, budget_of(job), signer)
 
     def reading(self, origin: Origin) -> Run:
         """The same attempt where rows are made in this way; the numbers of its statements stay."""
@@ -228,6 +227,7 @@ def release(
     ledger: Ledger | None = None,
     engine: str | None = None,
     at_least: float = 0.0,
+    run_id: str | None = None,
     step: Callable[[str], None] = lambda _: None,
     aside: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
@@ -235,16 +235,16 @@ def release(
     """Release the tables of a job into a new folder and return it.
 
     `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. Nothing
-    is published before `at_least` seconds are over. `step` is told in public words what happens next, `aside` what only
-    the curator may know: that records were dropped, which figures the exact ones determine; `note` which earlier
-    charges have no table. Refused before anything is charged: an output folder that exists, one that cannot be written,
-    a budget with too little left, data that do not fit the spec, exact figures that determine others where the spec
-    does not accept it, and what a cluster cannot draw.
+    is published before `at_least` seconds are over, and no two releases of a `run_id` are charged. `step` is told in
+    public words what happens next, `aside` what only the curator may know: that records were dropped, which figures the
+    exact ones determine; `note` which earlier charges have no table. Refused before anything is charged: an output
+    folder that exists, one that cannot be written, a budget with too little left, data that do not fit the spec, exact
+    figures that determine others where the spec does not accept it, and what a cluster cannot draw.
     """
     end = time_of(at_least)
     with saying_nothing_happened():
         step("checking the ledger")
-        run = Run.of(job, output, ledger)
+        run = Run.of(job, output, ledger, run_id)
         who = drawing(job, source, engine)
         past = run.ledger.past(job.dataset, job.unit)
         for words in unfinished(past):

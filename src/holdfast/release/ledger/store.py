@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
-from holdfast.arguments import Refused, path_of
+from holdfast.arguments import Refused, later, path_of
 from holdfast.release.storage.files import locked_folder, network_of
 from holdfast.system import sync_folder
 
@@ -298,11 +298,11 @@ class LedgerFile:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise Refused(meaning_of(str(error.orig), str(self))) from None
+            raise meaning_of(str(error.orig), str(self)) from None
         except (sqlite3.Error, UnicodeError, OverflowError) as error:  # what a damaged file makes the driver say
-            raise Refused(meaning_of(str(error), str(self))) from None
+            raise meaning_of(str(error), str(self)) from None
         except OSError as error:
-            raise Refused(meaning_of(f"unable to open: {error.strerror}", str(self))) from None
+            raise meaning_of(f"unable to open: {error.strerror}", str(self)) from None
 
 
 def _engine(address: sa.URL) -> sa.Engine:
@@ -354,17 +354,19 @@ def _remove(draft: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def meaning_of(trouble: str, where: str) -> str:
+def meaning_of(trouble: str, where: str) -> Refused:
     """Return what an error of the database means to the user."""
     if "locked" in trouble:
-        return f"the ledger {where} is being written by another release: try again when it has finished"
+        return later(Refused(f"the ledger {where} is being written by another release: try again when it has finished"))
     if "full" in trouble:
-        return f"the disk has no room for the ledger {where}: free some space and try again"
+        return Refused(f"the disk has no room for the ledger {where}: free some space and try again")
     if "readonly" in trouble or "unable to open" in trouble or "disk I/O" in trouble:
-        return f"the ledger {where} cannot be written: check its folder, its disk and permissions, then try again"
+        return Refused(
+            f"the ledger {where} cannot be written: check its folder, its disk and permissions, then try again"
+        )
     if "append-only" in trouble:
-        return f"the ledger {where} is append-only: nothing in it can be changed"
-    return f"{where} is not a ledger of holdfast, or is damaged: restore it from a copy, or name another file"
+        return Refused(f"the ledger {where} is append-only: nothing in it can be changed")
+    return Refused(f"{where} is not a ledger of holdfast, or is damaged: restore it from a copy, or name another file")
 
 
 # --- A ledger on a PostgreSQL server, for teams: one table to which rows can only be added, one writer at a time -----
@@ -458,19 +460,23 @@ class LedgerServer:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise Refused(self._meaning(error)) from None
+            raise self._meaning(error) from None
 
-    def _meaning(self, error: sa.exc.DBAPIError) -> str:
+    def _meaning(self, error: sa.exc.DBAPIError) -> Refused:
         text, state = str(error.orig), getattr(error.orig, "sqlstate", None)
         if "append-only" in text or state == "23505":
-            return f"the ledger {self} is append-only: nothing in it can be changed"
+            return Refused(f"the ledger {self} is append-only: nothing in it can be changed")
         if state == "55P03":
-            return f"the ledger {self} is being written by another release: try again when it has finished"
+            return later(
+                Refused(f"the ledger {self} is being written by another release: try again when it has finished")
+            )
         if state == "42501":
-            return f"the ledger {self} must not be written by this user: ask for SELECT and INSERT on {TABLE}"
+            return Refused(f"the ledger {self} must not be written by this user: ask for SELECT and INSERT on {TABLE}")
+        if "no password supplied" in text or "authentication failed" in text:
+            return Refused(f"the ledger {self} refuses this user or password: check PGUSER and PGPASSWORD")
         if state is None or state.startswith(("08", "28", "3D", "57")):
-            return f"the ledger {self} cannot be reached: check {VARIABLE}, that the server runs, user and password"
-        return f"the ledger {self} cannot be used: check that it is whole, or restore it from a copy"
+            return later(Refused(f"the ledger {self} cannot be reached: check {VARIABLE}, and that the server runs"))
+        return Refused(f"the ledger {self} cannot be used: check that it is whole, or restore it from a copy")
 
 
 def _is_there(connection: sa.Connection) -> bool:

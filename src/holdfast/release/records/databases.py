@@ -18,6 +18,7 @@ import duckdb
 import sqlalchemy as sql
 from sqlalchemy import exc
 
+from holdfast.arguments import Refused, later
 from holdfast.domains.data_frames import text_of
 from holdfast.release.records.sources import MOST_RECORDS, Asked, Place, Rows, Source, fetched, unused
 from holdfast.release.spec.origin import Origin, origin, refusal
@@ -225,13 +226,24 @@ def _connected(place: Place, url: sql.URL, extra: str | None) -> Source:
         connection = server.connect()
         if url.get_backend_name() == "postgresql":  # one view of the data, and nothing is written
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    except exc.SQLAlchemyError:
-        sentence = "the database cannot be reached: check the address, that it runs, and the user and password"
-        raise place.refuse(sentence) from None
+    except exc.SQLAlchemyError as error:
+        raise _unreached(place, str(getattr(error, "orig", ""))) from None
     place.ending.callback(connection.close)
     with _told(place):
         rows, name = _rows(place, connection)
         return Database(place, connection, rows, origin_in_database(place, connection, name))
+
+
+def _unreached(place: Place, said: str) -> Refused:
+    """Why there is no connection, from what a driver said, none of which is repeated."""
+    if "no password supplied" in said:
+        return place.refuse("the database asks for a password, and none was given: set PGPASSWORD, or keep a ~/.pgpass")
+    if "authentication failed" in said or re.search(r'role ".*" does not exist', said):
+        return place.refuse("the database refuses this user or password: check PGUSER and PGPASSWORD, or the address")
+    if re.search(r'database ".*" does not exist', said):
+        return place.refuse("the server has no database of the name that ends the address: check it")
+    sentence = "the database cannot be reached: check the address, and that it runs and lets this machine in"
+    return later(place.refuse(sentence))
 
 
 def _rows(place: Place, connection: sql.Connection) -> tuple[sql.FromClause, Sequence[str]]:
@@ -340,7 +352,7 @@ def _told(place: Place) -> Iterator[None]:
         key = "source" if place.query is None and place.table is None else "table" if place.query is None else "query"
         if error.connection_invalidated or isinstance(error, (exc.OperationalError, exc.InterfaceError)):
             sentence = "the database went away, or refused, while it was asked for the records: try again"
-            raise place.refuse(sentence) from None
+            raise later(place.refuse(sentence)) from None
         sentence = "the database cannot answer: a column, table or view is not there, has changed or must not be read"
         raise place.refuse(sentence, key) from None
     except (exc.SQLAlchemyError, OverflowError):

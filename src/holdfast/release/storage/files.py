@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, later
 from holdfast.system import (
     AT_ONCE,
     BYTES,
@@ -198,7 +198,8 @@ def _claim(path: Path, folder: Path) -> int:
             lock(held)
         except BlockingIOError:
             os.close(held)
-            raise Refused(f"another release to {folder} is under way: wait for it, or name another folder") from None
+            busy = Refused(f"another release to {folder} is under way: wait for it, or name another folder")
+            raise later(busy) from None
         if is_open(held, path):
             keep_private(held)
             return held
