@@ -60,7 +60,7 @@ MECHANISMS = {
     "histogram, gaussian": (hf.gaussian(CELLS, rho=0.1).given(TOTAL), BY_CELLS),
     "histogram, nothing": (hf.laplace(CELLS, epsilon=1), BY_CELLS),
     "two margins": (
-        hf.laplace(CUBE, epsilon=0.2).given(hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)]))),
+        hf.gaussian(CUBE, rho=0.02).given(hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)]))),
         {"x": [0, 3, 6], "y": [1, 4, 7, 2, 5, 8]},
     ),
 }
@@ -474,7 +474,7 @@ def test_specs_that_agents_cannot_follow_are_refused(folder, old, new, sentence)
 @pytest.mark.slow
 def test_sums_that_no_agent_can_test_are_refused(folder):
     spec = SPEC.replace("consistent,", "consistent, {equals: {sum: [North, South], value: 7}},")
-    (folder / "spec.yaml").write_text(spec.replace("epsilon: 1}", "epsilon: 1, delta: 1e-6, noise: laplace}"))
+    (folder / "spec.yaml").write_text(spec.replace("epsilon: 1}", "rho: 1}"))
     with pytest.raises(Refused, match="no agent can test equals"):
         Job.from_spec(read_spec(folder / "spec.yaml"))
 

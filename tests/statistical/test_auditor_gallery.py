@@ -102,4 +102,4 @@ def test_no_mechanism_of_the_page_of_combinations_is_refuted(generator, verb):
             continue  # what the page refuses, or what promises nothing
         assert not report.violated, (case.name, integer, str(report))
         audited += 1
-    assert audited >= 17
+    assert audited >= 16

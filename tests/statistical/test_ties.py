@@ -45,7 +45,7 @@ def test_one_coin_for_all_releases_would_be_biased(name):
     query, constraint, how = CASES[name]
     truth = truth_of(query)
     base = hf.laplace(query, scale=1)
-    noisy = truth + base.noise(SIZE, rng=hf.seeded(3))
+    noisy = truth + base.noise(4 * SIZE, rng=hf.seeded(3))
     assert worst(base.onto(constraint, **how).image(noisy) - truth) > MOST
 
 

@@ -15,11 +15,12 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.certificate import PACKAGE, Certificate, read_certificate
-from holdfast.release.job.methods import MOVES
 from holdfast.release.report.label import CHANGED, explain_folder
 from holdfast.release.standalone_verifier.facts import UNSTATED
 from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
 
+#: Methods whose values are a function of noisy measurements and of nothing else.
+MOVES = ("onto", "topdown", "bluedown", "project")
 #: The context that the specification of Croissant 1.0 gives, as far as it is used here.
 _TERMS = (
     "citeAs column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 "

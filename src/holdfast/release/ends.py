@@ -42,7 +42,7 @@ def became_of(entry: Entry | None) -> str:
     return NOTHING if entry is None else _SENTENCES.get(entry.state, KEPT)
 
 
-def identity_of(run_id: str | None) -> str:
+def identity_of(run_id: object) -> str:
     """The name of a release in ledger and certificate: what follows from the id of its run, or a new one."""
     if run_id is None:
         return secrets.token_hex(16)

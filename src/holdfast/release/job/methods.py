@@ -20,8 +20,6 @@ from holdfast.release.table.wording import REAL
 from holdfast.subspace import GAUSSIAN, LAWS
 from holdfast.subspace.cube_spaces import CubeSpaces
 
-#: Methods whose values are a function of noisy measurements and of nothing else.
-MOVES = ("onto", "topdown", "bluedown", "project")
 #: Methods whose noise is made for what is exact, and the law of each (SDP §3).
 EXTENDED = {f"extend-{law}": law for law in LAWS}
 #: Outputs of a table without structure for which `auto` looks for the optimal law: a plan takes seconds.
