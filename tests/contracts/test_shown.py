@@ -155,6 +155,33 @@ def test_a_comparison_says_promise_error_and_what_is_open(tmp_path):
     assert [row.name for row in hf.compare([bounded, bounded], truth).rows][1].endswith(" #2")
 
 
+def test_a_function_of_ones_own_is_compared_by_its_errors():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    query = hf.counts(tree)
+    truth, rng = query.answer([4, 0]), np.random.default_rng(1)
+    adds_up = hf.laplace(query, epsilon=1).given(hf.consistent(tree))
+    found = hf.compare({"adds up": adds_up, "mine": lambda true: true + rng.normal(0, 2, 3)}, truth, size=4000)
+    assert found.levels == ("level 0", "level 1")
+    expected = 2 * math.sqrt(2 / math.pi)
+    assert found.rows[1].errors == {level: pytest.approx(expected, rel=0.1) for level in found.levels}
+    assert found.rows[1].guarantee is None
+    assert found.frame("polars")["epsilon"].to_list()[2:] == [None, None]
+    assert "mine" in found._repr_html_()
+    head, first, second = str(found).splitlines()
+    assert head.split() == ["level", "0", "level", "1", "promises"]
+    assert first.startswith("adds up")
+    assert "ε = " in first
+    assert second.startswith("mine")
+    assert set(hf.compare([lambda true: true], truth, size=2).rows[0].errors) == {"all figures"}
+    for function, words in ((lambda _: [1, 2], "a value for every true one"), (lambda _: "x", "array of numbers")):
+        with pytest.raises(hf.Refused, match=words):
+            hf.compare([function], truth, size=2)
+    with pytest.raises(hf.Refused, match="give truth"):
+        hf.compare([lambda true: true])
+    with pytest.raises(hf.Refused, match="a value for every true one"):
+        hf.compare([adds_up.then(lambda values: values[:2], "the first two")], truth, size=2)
+
+
 @pytest.mark.parametrize(("items", "words"), [([], "at least one"), ([3], "found int"), (3, "must be a list")])
 def test_what_cannot_be_compared_is_refused(items, words):
     with pytest.raises(hf.Refused, match=words):

@@ -113,7 +113,10 @@ def test_no_public_name_shows_what_is_in_its_arguments():
         (lambda: hf.equals([Raising()], [1]), "A must be an array of numbers"),
         (lambda: hf.between(Decimal("sNaN"), 3), "low must be a finite number, found Decimal"),
         (lambda: hf.compose(range(10**9)), "parts must be a list of guarantees or of mechanisms, found range"),
-        (lambda: hf.compare(np.array(SECRET)), "items must be a list of mechanisms, plans or releases, found ndarray"),
+        (
+            lambda: hf.compare(np.array(SECRET)),
+            "items must be a list of mechanisms, plans, releases or functions, found ndarray",
+        ),
         (lambda: LAPLACE.about(2, kind=np.full(4, SECRET)), "neighbours must be one of .*, found ndarray"),
         (lambda: LAPLACE.calibrated(epsilon=1, scope=np.full(4, SECRET)), "scope must be one of .*, found ndarray"),
         (lambda: LAPLACE.over([SECRET]), "base must be a Additive, found list"),

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, listed, whole
+from holdfast.arguments import Refused, as_array, listed, whole
 from holdfast.domains.data_frames import frame_of
 from holdfast.mechanism.mechanism import DATA_DEPENDENT
 from holdfast.pictures import Picture, bars, card, number, rows_of, table_of
 from holdfast.privacy import Guarantee
 from holdfast.privacy.odds import amounts, heading, in_hundred, promise_rows
+from holdfast.queries import Query
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.load import LoadedRelease
 from holdfast.release.disclosure.disclosure import so_far
@@ -279,15 +280,18 @@ def what_if(spec: Spec, parameter: str, numbers: Sequence[Decimal]) -> WhatIf:
 
 # --- mechanisms, plans and releases side by side: what each promises, how wrong it is by level, what it leaves open
 
-EXPECTED = "a list of mechanisms, plans or releases"
+EXPECTED = "a list of mechanisms, plans, releases or functions"
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One of those compared. `errors`: expected absolute error by level, infinite where nobody can tell it."""
+    """One of those compared. `errors`: expected absolute error by level, infinite where nobody can tell it.
+
+    `guarantee` is None for a function, of which only the errors are known.
+    """
 
     name: str
-    guarantee: Guarantee
+    guarantee: Guarantee | None
     errors: Mapping[str, float]
     unprotected: tuple[str, ...]
 
@@ -308,9 +312,9 @@ class Comparison:
         columns: dict[str, Any] = {"name": [row.name for row, _ in pairs], "level": [level for _, level in pairs]}
         columns["expected_absolute_error"] = [_known(row.errors[level]) for row, level in pairs]
         for field in ("epsilon", "delta", "rho", "mu", "scope", "status"):
-            columns[field] = [getattr(row.guarantee, field) for row, _ in pairs]
-        columns["records"] = [row.guarantee.records for row, _ in pairs]
-        columns["right_guesses_in_100"] = [in_hundred(row.guarantee) for row, _ in pairs]
+            columns[field] = [getattr(row.guarantee, field, None) for row, _ in pairs]
+        columns["records"] = [getattr(row.guarantee, "records", None) for row, _ in pairs]
+        columns["right_guesses_in_100"] = [row.guarantee and in_hundred(row.guarantee) for row, _ in pairs]
         columns["unprotected"] = ["; ".join(row.unprotected) for row, _ in pairs]
         return frame_of(columns, backend)
 
@@ -335,18 +339,31 @@ class Comparison:
         )
         return f"<Comparison of expected absolute errors: {'; '.join(told)}>"
 
+    def __str__(self) -> str:
+        """A table for a terminal: a line for each, with its expected absolute error by level."""
+        lines = [tuple(line[:-1]) for line in (self._head, *self._lines)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
     def _repr_html_(self) -> str:
-        head = ("", *self.levels, "promises", "not protected")
-        rows = [
+        table = table_of(self._head, self._lines)
+        return card("Comparison", "expected absolute error by level", table, str(self.plot()))
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return ("", *self.levels, "promises", "not protected")
+
+    @property
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [
             (
                 row.name,
                 *(number(row.errors[level]) if level in row.errors else "" for level in self.levels),
-                ", ".join(f"{sign} = {amount}" for sign, amount in amounts(row.guarantee)),
-                "; ".join(row.unprotected) or "nothing is exact",
+                ", ".join(f"{sign} = {amount}" for sign, amount in amounts(row.guarantee)) if row.guarantee else "?",
+                "; ".join(row.unprotected) or ("nothing is exact" if row.guarantee else "?"),
             )
             for row in self.rows
         ]
-        return card("Comparison", "expected absolute error by level", table_of(head, rows), str(self.plot()))
 
 
 def compare(
@@ -358,7 +375,8 @@ def compare(
     """Compare mechanisms, plans (`hf.job(spec).plan()`) and releases (`hf.load(folder)`), side by side.
 
     Args:
-        items: what is compared; a mapping gives them names.
+        items: what is compared; a mapping gives them names. A function of your own takes the truth and returns values
+            in its place; its errors are measured, and nothing is said about its promise.
         truth: a public or a study's table, on which errors of mechanisms are measured; None: of the noise itself, where
             its law does not depend on the data.
         size: how many simulated releases.
@@ -374,8 +392,9 @@ def compare(
     named = items.items() if isinstance(items, Mapping) else [(None, item) for item in listed("items", items, EXPECTED)]
     count = whole("size", size, at_least=1)
     found: list[Compared] = []
+    query = next((item.query for _, item in named if hasattr(item, "query")), None)
     for name, item in named:
-        for row in _rows(item, truth, count, seeded(SEED) if rng is None else rng):
+        for row in _rows(item, truth, count, seeded(SEED) if rng is None else rng, query):
             called = row.name if name is None else f"{name}: {row.name}" if _several(item) else str(name)
             taken = sum(each.name == called or each.name.startswith(f"{called} #") for each in found)
             unlike = f"{called} #{taken + 1}" if taken else called
@@ -389,7 +408,7 @@ def _several(item: Any) -> bool:
     return isinstance(item, (Plan, LoadedRelease)) and len(item.tables) > 1
 
 
-def _rows(item: Any, truth: Any, size: int, stream: Stream) -> list[Compared]:
+def _rows(item: Any, truth: Any, size: int, stream: Stream, query: Query | None) -> list[Compared]:
     """What one of those compared says, one row per table."""
     if isinstance(item, Plan):
         return [
@@ -411,8 +430,13 @@ def _rows(item: Any, truth: Any, size: int, stream: Stream) -> list[Compared]:
             )
             for table in item.certificate.tables
         ]
+    if callable(item) and not isinstance(item, type):
+        if truth is None:
+            raise Refused("the errors of a function are measured on a table: give truth")
+        drawn = [item(np.array(truth)) for _ in range(size)]
+        return [Compared(getattr(item, "__name__", "function"), None, _by_level(drawn, truth, query), ())]
     if not hasattr(item, "simulate") or not hasattr(item, "guarantee"):
-        raise Refused(f"items must be mechanisms, plans or releases, found {type(item).__name__}")
+        raise Refused(f"items must be mechanisms, plans, releases or functions, found {type(item).__name__}")
     statement: Guarantee = item.guarantee
     return [Compared(_short(item), statement, _errors(item, truth, size, stream), statement.unprotected)]
 
@@ -424,20 +448,26 @@ def _short(mechanism: Any) -> str:
 def _errors(mechanism: Any, truth: Any, size: int, stream: Stream) -> dict[str, float]:
     """Mean absolute errors by level, measured; infinite where they depend on the data and no truth is given."""
     query = mechanism.query
-    names = {"all figures": 0} if query.levels is None else dict(query.levels)
-    level_of = np.zeros(query.n, dtype=np.int64) if query.level_of is None else query.level_of
+    if truth is not None:
+        return _by_level(mechanism.simulate(truth, size, stream), truth, query)
     try:
-        if truth is not None:
-            exact = np.asarray(truth)
-            drawn = np.asarray(mechanism.simulate(truth, size, stream)) - exact
-        else:
-            drawn = mechanism.noise(size, stream)
+        return _by_level(mechanism.noise(size, stream), np.zeros(query.n), query)
     except Refused as refusal:
-        if truth is not None or str(refusal) != DATA_DEPENDENT:
+        if str(refusal) != DATA_DEPENDENT:
             raise
-        return dict.fromkeys(names, math.inf)
-    absolute = np.abs(drawn).mean(axis=0)
-    return {name: float(absolute[level_of == number].mean()) for name, number in names.items()}
+        return dict.fromkeys(["all figures"] if query.levels is None else dict(query.levels), math.inf)
+
+
+def _by_level(drawn: Sequence[object] | npt.NDArray[Any], truth: Any, query: Query | None) -> dict[str, float]:
+    """Mean absolute errors of tables that were drawn for a true one."""
+    exact = np.asarray(truth)
+    values = as_array("values", drawn)
+    if values.shape != (len(drawn), *exact.shape):
+        raise Refused(f"each result must have a value for every true one, {exact.shape}, found {values.shape[1:]}")
+    absolute = np.abs(values - exact).mean(axis=0)
+    if query is None or query.levels is None or query.level_of is None or query.n != exact.size:
+        return {"all figures": float(absolute.mean())}
+    return {name: float(absolute[query.level_of == number].mean()) for name, number in dict(query.levels).items()}
 
 
 def _known(error: float) -> float | None:
