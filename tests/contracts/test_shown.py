@@ -173,7 +173,7 @@ def test_a_function_of_ones_own_is_compared_by_its_errors():
     assert "ε = " in first
     assert second.startswith("mine")
     assert set(hf.compare([lambda true: true], truth, size=2).rows[0].errors) == {"all figures"}
-    for function, words in ((lambda _: [1, 2], "a value for every true one"), (lambda _: "x", "array of numbers")):
+    for function, words in ((lambda _: [1, 2], "a value for every true one"), (lambda _: "x", "must hold numbers")):
         with pytest.raises(hf.Refused, match=words):
             hf.compare([function], truth, size=2)
     with pytest.raises(hf.Refused, match="give truth"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, as_array, listed, whole
+from holdfast.arguments import Refused, array, listed, whole
 from holdfast.domains.data_frames import frame_of
 from holdfast.mechanism.mechanism import DATA_DEPENDENT
 from holdfast.pictures import Picture, bars, card, number, rows_of, table_of
@@ -461,7 +461,7 @@ def _errors(mechanism: Any, truth: Any, size: int, stream: Stream) -> dict[str, 
 def _by_level(drawn: Sequence[object] | npt.NDArray[Any], truth: Any, query: Query | None) -> dict[str, float]:
     """Mean absolute errors of tables that were drawn for a true one."""
     exact = np.asarray(truth)
-    values = as_array("values", drawn)
+    values = array("values", drawn)
     if values.shape != (len(drawn), *exact.shape):
         raise Refused(f"each result must have a value for every true one, {exact.shape}, found {values.shape[1:]}")
     absolute = np.abs(values - exact).mean(axis=0)
