@@ -276,10 +276,6 @@ class Ledger:
         with self.writing() as (mine, add):
             if len(past.read(mine).figures) > known and since is not None:
                 return False
-            if mine.find("charge", release) is not None:
-                raise Refused(
-                    "a run of this id was charged already, and nothing is charged twice: ask what became of it"
-                )
             past.sums.refuse_overspending(dataset, unit, parts, budget)
             if budget is not None and past.sums.account(dataset, unit).budget is None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
