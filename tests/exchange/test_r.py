@@ -25,7 +25,7 @@ table <- release$tables[[1]]
 stopifnot(is.character(table$zone), is.numeric(table$value))
 cat("sum", format(sum(table$value), digits = 15), "\\n")
 cat("ends", sum(table$low <= table$value, na.rm = TRUE), attr(table, "confidence"), "\\n")
-cat("north", nrow(holdfast_rows(release, borough = "North")), "\\n")
+cat("north", nrow(holdfast_rows(release, borough = "North", level = c("borough", "zone"), sex = c("F", "M"))), "\\n")
 cat("epsilon", format(holdfast_promise(release)$epsilon[1], digits = 17), "\\n")
 cat("scope", holdfast_promise(release)$scope[1], "\\n")
 cat("title", holdfast_json("{made}")[["a \\"b\\""]][[2]], "\\n")
@@ -51,11 +51,34 @@ def test_r_reads_figures_intervals_and_what_is_promised(tmp_path) -> None:
     lines = {line.split(" ", 1)[0]: line.split(" ", 1)[1].strip() for line in said.splitlines() if " " in line}
     assert float(lines["sum"]) == float(table.values.sum())
     assert lines["ends"].endswith("0.95")
-    assert int(lines["north"]) == int((table.columns["borough"] == "North").sum())
+    assert int(lines["north"]) == 6  # a borough and its two zones, each of both sexes
     assert float(lines["epsilon"]) == hf.load(folder).guarantee.epsilon
     assert lines["scope"] == hf.load(folder).guarantee.scope
     assert "Not protected:" in said
     assert "title ü" in said
+
+
+def test_r_gives_no_rows_whose_sum_counts_somebody_twice(tmp_path) -> None:
+    folder = release(job(tmp_path, "hierarchy"), output=tmp_path / "out")
+    table = hf.load(folder).table()
+    said = run_r(
+        f"""
+        release <- holdfast_read("{folder}")
+        for (ask in list(list(), list(borough = "North"), list(borough = "North", level = "zone"), list(zone = "N7")))
+          cat(tryCatch(do.call(holdfast_rows, c(list(release), ask)), error = conditionMessage), "\n")
+        for (sex in list(NA, c("F", "M")))
+          cat(sum(holdfast_rows(release, borough = "North", level = "zone", sex = sex)$value), "\n")
+        """
+    ).splitlines()
+    every = 'rows of several levels match, and each counts everyone again: name one, level = "'
+    assert said[0].strip() == f'{every}city" or level = "borough" or level = "zone"'
+    assert said[1].strip() == f'{every}borough" or level = "zone"'
+    assert (
+        said[2].strip()
+        == 'rows for each sex match, and their totals too: name one, sex = "F", or sex = NA for the totals'
+    )
+    assert said[3].strip() == "zone has no value N7"
+    assert [float(line) for line in said[4:]] == [table.estimate({"borough": "North"}).value] * 2
 
 
 def test_r_refuses_a_folder_without_a_certificate(tmp_path) -> None:

@@ -217,6 +217,12 @@ def test_numbers_are_shown_for_people():
     shown = str(Estimate(2877642.0, 3.475, 2877635.0, 2877649.0, 0.95))
     assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95 %, standard error 3.48)"
     assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 11 at 90 %)"  # outwards
+    assert str(Estimate(1.0, 0.0, 1 - 3e-12, 1.0, 0.95)) == "1 (0.999999 to 1 at 95 %, standard error 0)"
+    assert str(Estimate(16.0, 16.1, 8.0, 71.0, 0.95, 39.5)) == (
+        "16 (8 to 71 at 95 %, standard error 16.1; bounds moved the value from 40: "
+        "believe the interval, keep the value for sums)"
+    )
+    assert "bounds" not in str(Estimate(39.0, 16.1, 8.0, 71.0, 0.95, 39.5))
     assert str(Estimate(0.727924, 0.01044, 0.706335, 0.749732, 0.95)) == (
         "0.728 (0.706 to 0.750 at 95 %, standard error 0.0104)"
     )

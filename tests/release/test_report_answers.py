@@ -134,6 +134,15 @@ def test_noise_says_nothing_against_what_is_certain(opened, folders):
     assert found == {"larger": None, "wrong": 0.5}
 
 
+def test_a_value_that_bounds_moved_says_which_to_use(opened, folders):
+    page = opened.page(folders("hierarchy by onto") / "report.html")
+    page("(() => { const table = asked.table(); table.centre[7] = -90; table.low[7] = 0; table.high[7] = 40; })()")
+    ask = quote(json.dumps({"table": "table", "ask": "sum", "a": {"zone": ["S3"]}, "b": {}, "c": 0.95}))
+    page(f"location.hash = 'q={ask}'; new Promise(done => setTimeout(done, 300))")
+    said = page("document.getElementById('answer').textContent")
+    assert "Bounds moved this value; without them it would be −90: of one figure believe the interval" in said
+
+
 def test_ranks_hold_at_once_by_pairs(opened, folders):
     page, table = opened.page(folders("hierarchy by onto") / "report.html"), load(folders("hierarchy by onto")).table()
     zones = [{"zone": zone} for zone in ("N1", "N2", "S1", "S2", "S3")]

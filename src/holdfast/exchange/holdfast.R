@@ -5,7 +5,7 @@
 #   release                       what it is and what it promises
 #   release$tables$table          a data frame: labels as texts, value, low, high
 #   holdfast_promise(release)     every statement that holds, best first
-#   holdfast_rows(release, borough = "North")
+#   holdfast_rows(release, level = "zone", borough = "North")
 #   holdfast_estimate(release, list(zone = c("N1", "S2")), 0.95)     and holdfast_ratio, holdfast_difference
 #
 # Nothing beyond base R is needed. The certificate is JSON; a small reader of it stands at the end of this file.
@@ -56,11 +56,23 @@ holdfast_promise <- function(release) {
 holdfast_unprotected <- function(release) unlist(release$certificate$unprotected)
 
 holdfast_rows <- function(release, ..., table = 1) {
-  found <- release$tables[[table]]
+  found <- release$tables[[.number_of(release, table)]]
   wanted <- list(...)
   for (name in names(wanted)) {
     if (!name %in% names(found)) stop("there is no column ", name, call. = FALSE)
-    found <- found[!is.na(found[[name]]) & found[[name]] %in% wanted[[name]], , drop = FALSE]
+    strange <- setdiff(wanted[[name]], release$tables[[.number_of(release, table)]][[name]])
+    if (length(strange)) stop(name, " has no value ", strange[1], call. = FALSE)
+    found <- found[found[[name]] %in% wanted[[name]], , drop = FALSE]
+  }
+  # Rows of a level and sums of them must not come together by mistake: whoever adds them up counts everyone twice.
+  levels <- unique(found$level)
+  if (length(levels) > 1 && !"level" %in% names(wanted))
+    stop("rows of several levels match, and each counts everyone again: name one, level = ",
+         paste0('"', levels, '"', collapse = " or level = "), call. = FALSE)
+  for (name in setdiff(unlist(release$certificate$tables[[.number_of(release, table)]]$columns), c("level", names(wanted)))) {
+    for (empty in split(is.na(found[[name]]), found$level)) if (any(empty) && !all(empty))
+      stop("rows for each ", name, " match, and their totals too: name one, ", name, " = \"", found[[name]][!is.na(found[[name]])][1],
+           "\", or ", name, " = NA for the totals", call. = FALSE)
   }
   found
 }
@@ -120,8 +132,11 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     a <- above$centre
     b <- below$centre
     both <- (held$noise(above$weights + below$weights)$error^2 - above$error^2 - below$error^2) / 2
-    if (b != 0) error <- sqrt(max(above$error^2 - 2 * a / b * both + (a / b)^2 * below$error^2, 0)) / abs(b)
-    if (!above$told && !below$told) {
+    most <- above$error^2 + (a / b)^2 * below$error^2
+    square <- most - 2 * a / b * both
+    if (b != 0) error <- if (square > 1e-12 * most) sqrt(square) / abs(b) else 0
+    if (!above$told && !below$told && b != 0 && all(above$weights * b == below$weights * a)) ends <- c(a / b, a / b)
+    else if (!above$told && !below$told) {
       ends <- if (held$law$kind == "normal") .fieller(a, b, above$error^2, both, below$error^2, stats::qnorm(1 - tail))
       else if (held$law$kind == "moved") .by_law(held, above, below, tail)
       else .quotient(a + c(-1, 1) * .far(above$noise, tail / 2), b + c(-1, 1) * .far(below$noise, tail / 2))
@@ -170,7 +185,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
       here <- turned(cos(centre), -sin(centre))
       away <- min(apart(first), apart(far)) - near - sin(abs(far - first) / 2) * .proved(across, 1e-3 * tail)
       if (away > 0 && (away > .proved(here, 0.999 * tail) || away > reach(here, 0.999 * tail))) next
-      if (abs(far - first) <= 1e-3 * abs(far - middle) || abs(far - middle) <= 1e-12) return(tan(far) * sizes[1] / sizes[2])
+      if (abs(far - first) <= abs(far - middle) / 1000.5 || abs(far - middle) <= 1e-12) return(tan(far) * sizes[1] / sizes[2])
       ways <- c(ways, list(c(first, centre), c(centre, far)))
     }
     stop("the way at the ratio itself is never left out")
@@ -178,10 +193,15 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   c(end(-pi / 2), end(pi / 2))
 }
 
-# What report.html holds of a table, made ready once for every release that was read.
-.held <- function(release, table) {
+.number_of <- function(release, table) {
   number <- if (is.character(table)) match(table, names(release$tables)) else table
   if (is.na(number) || number > length(release$tables)) stop("there is no table ", table, call. = FALSE)
+  number
+}
+
+# What report.html holds of a table, made ready once for every release that was read.
+.held <- function(release, table) {
+  number <- .number_of(release, table)
   if (is.null(release$held[[paste0("t", number)]])) {
     text <- paste(readLines(file.path(release$folder, "report.html"), encoding = "UTF-8", warn = FALSE), collapse = "\n")
     start <- regexpr('id="data">', text, fixed = TRUE) + 10

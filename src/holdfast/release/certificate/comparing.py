@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 MOST_RANKED = 40
 #: Two ends of an interval.
 Ends = tuple[float, float]
-#: How far the end of a ratio's interval may lie beyond what is proved, as a share of the interval; and rounding.
-FINE, ROUNDING = 1e-3, 1e-12
+#: How far the end of a ratio's interval may lie beyond what is proved, as a share of the interval; and rounding. Ways
+#: are halved, so that the share is compared with whole numbers: none of them is 1000.5, whatever is rounded how.
+FINE, ROUNDING = 1 / 1000.5, 1e-12
 #: Ends so near to a whole number are this number, but for rounding.
 NEAR = 1e-6
 
@@ -37,7 +38,8 @@ class Estimate:
 
     `standard_error` is None where the law of the errors depends on the data. The interval covers the true figure at
     least as often as `confidence` says; infinite ends mean that there is no limit on that side. Where bounds moved the
-    table, the interval stands around the noisy answers behind it, and `value` can lie outside.
+    table, the interval stands around the noisy answers behind it, and `value` can lie outside: `centre` is what it
+    would be without them, unbiased. Of one figure believe the interval; values are for what must add up.
     """
 
     value: float
@@ -45,14 +47,21 @@ class Estimate:
     low: float
     high: float
     confidence: float
+    centre: float | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f", standard error {self.standard_error:,.3g}"
-        width = self.high - self.low
-        places = 1 - math.floor(math.log10(width)) if 0 < width < math.inf else None  # two digits of the width
+        width, most = self.high - self.low, max(abs(self.low), abs(self.high))
+        places = None
+        if 0 < width < math.inf:  # two digits of the width, and seven in all
+            places = min(1 - math.floor(math.log10(width)), 6 - math.floor(math.log10(most)))
         value = _shown(self.value, places, round)
         low, high = _shown(self.low, places, math.floor), _shown(self.high, places, math.ceil)
-        return f"{value} ({low} to {high} at {percent(self.confidence)}{error})"
+        moved = ""
+        if self.centre is not None and max(width / 4, NEAR * abs(self.value)) < abs(self.value - self.centre):
+            without = _shown(self.centre, places, round)
+            moved = f"; bounds moved the value from {without}: believe the interval, keep the value for sums"
+        return f"{value} ({low} to {high} at {percent(self.confidence)}{error}{moved})"
 
 
 def _shown(number: float, places: int | None, rounded: Callable[[float], int]) -> str:
@@ -232,6 +241,11 @@ class Summed:
     def centre(self) -> float:
         return float(self.weights @ self.bars.centre)
 
+    @property
+    def unbiased(self) -> float | None:
+        """The centre, where errors around it have a known law."""
+        return None if self.bars.spread is None else self.centre
+
     @cached_property
     def error(self) -> float | None:
         """The standard error; None where the law of the errors depends on the data."""
@@ -352,9 +366,12 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
     error = None
     if joint is not None and b:
         r = a / b
-        error = math.sqrt(max(joint[0, 0] - 2 * r * joint[0, 1] + r * r * joint[1, 1], 0.0)) / abs(b)
+        square, most = joint[0, 0] - 2 * r * joint[0, 1] + r * r * joint[1, 1], joint[0, 0] + r * r * joint[1, 1]
+        error = math.sqrt(square) / abs(b) if square > ROUNDING * most else 0.0
     if joint is None or above.told or below.told:
         return error, quotient(above.interval(tail), below.interval(tail))
+    if b and (above.weights * b == below.weights * a).all():  # one sum is a multiple of the other, noise and all
+        return error, (a / b, a / b)
     interval = _ends_of_ratio(above, below, tail)
     if interval is None:
         interval = fieller(a, b, joint, farthest(above.bars, tail))

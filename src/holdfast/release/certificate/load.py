@@ -188,7 +188,7 @@ class LoadedTable:
             confidence: the ends cover the truth with at least this probability.
         """
         found = self._known(weights_of(self.certificate, self.columns, where, weights), confidence)
-        return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
+        return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence, found.unbiased)
 
     def ratio(self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, `where` over `to`, each by names or by weights, with ends of `confidence`.
@@ -216,7 +216,8 @@ class LoadedTable:
         asked = self._weights(where)
         here, there = self._known(asked, confidence), other._known(asked, confidence, seed=1)
         error, ends = difference(here, there, _tail(confidence))
-        return Estimate(here.value - there.value, error, *ends, confidence)
+        centre = None if here.unbiased is None or there.unbiased is None else here.unbiased - there.unbiased
+        return Estimate(here.value - there.value, error, *ends, confidence, centre)
 
     def rank(self, wheres: Sequence[Where | npt.ArrayLike], confidence: float = 0.95) -> list[Estimate]:
         """Estimate the place of each of some sums, by names or by weights, among them; 1 is the largest.

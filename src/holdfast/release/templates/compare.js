@@ -1,6 +1,6 @@
 /* Ratios and ranks, and how sure it is which of two sums is larger. */
 const comparing = (() => {
-  const FINE = 1e-3, ROUNDING = 1e-12, RARE = 1e-3, LEAST = 2e-8, MOST_RANKED = 40;
+  const FINE = 1 / 1000.5, ROUNDING = 1e-12, RARE = 1e-3, LEAST = 2e-8, MOST_RANKED = 40;
   const RARE_HERE = "So rare an error cannot be computed here: ask Python.";
 
   const quotient = (above, below) => {
@@ -66,9 +66,11 @@ const comparing = (() => {
     let error = null, ends;
     if (above.noise) {
       const first = above.error ** 2, second = below.error ** 2, both = (table.noise(added(above.weights, below.weights)).error ** 2 - first - second) / 2;
-      if (b) error = Math.sqrt(Math.max(first - 2 * (a / b) * both + (a / b) ** 2 * second, 0)) / Math.abs(b);
+      const most = first + (a / b) ** 2 * second, square = most - 2 * (a / b) * both;
+      if (b) error = square > ROUNDING * most ? Math.sqrt(square) / Math.abs(b) : 0;
       const half = (sum) => [sum.centre - tables.far(sum.noise, tail / 2), sum.centre + tables.far(sum.noise, tail / 2)];
       if (above.told || below.told) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
+      else if (b && above.weights.every((each, i) => each * b === below.weights[i] * a)) ends = [a / b, a / b]; /* the same noise */
       else {
         if (above.noise.normal) ends = fieller(a, b, [first, both, second], reaches.normal(tail));
         else if (above.noise.errors) ends = studied(above, below, tail);
@@ -84,7 +86,7 @@ const comparing = (() => {
   const apart = (table, first, second) => tables.known(table, added(tables.weightsOf(table, first), tables.weightsOf(table, second), -1));
   const difference = (table, first, second, confidence = 0.95) => {
     const sum = apart(table, first, second);
-    return tables.told(sum.value, sum.error, tables.interval(sum, tables.checked(confidence)), confidence);
+    return tables.told(sum.value, sum.error, tables.interval(sum, tables.checked(confidence)), confidence, sum.noise ? sum.centre : null);
   };
   /* The smallest tail whose interval leaves 0 out: so often at most is it wrong to call the larger one larger. */
   const larger = (table, first, second) => {

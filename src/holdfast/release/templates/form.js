@@ -8,11 +8,16 @@
   const state = { table: asked.told[0].name, ask: "sum", a: {}, b: {}, c: 0.95 };
   const places = (given, width) => {
     const value = given + 0 === 0 ? 0 : given;
-    const digits = width > 0 && Number.isFinite(width) && value % 1 ? Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12) : 0;
+    const digits = width > 0 && Number.isFinite(width) && value % 1 ? Math.min(Math.max(Math.min(1 - Math.floor(Math.log10(width)), 6 - Math.floor(Math.log10(Math.abs(value)))), 0), 12) : 0;
     return Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: value % 1 ? Math.max(digits, 2) : 0 }).replace("-", "\u2212") : value > 0 ? "no upper limit" : value < 0 ? "no lower limit" : "not known";
   };
   const shown = ({ value, low, high }) => [places(value, high - low), `${places(low, high - low)} to ${places(high, high - low)}`];
   const named = (where) => Object.values(where).map((some) => some.slice(0, 4).join(" + ") + (some.length > 4 ? ` and ${some.length - 4} more` : "")).join(", ") || "all";
+  /* Values that bounds moved by more than a quarter of their interval, as Python tells them. */
+  const moved = ({ value, low, high, centre }) => Number.isFinite(centre ?? NaN) && Math.abs(value - centre) > Math.max((high - low) / 4, 1e-6 * Math.abs(value));
+  const USE = "of one figure believe the interval; where figures must add up, keep the value.";
+  const movedOf = (rows) => (!rows.some(moved) ? "" : rows.length > 1 ? ` Where a line lies at the edge of its band or outside, bounds moved the value: ${USE}`
+    : ` Bounds moved this value; without them it would be ${places(rows[0].centre, rows[0].high - rows[0].low)}: ${USE}`);
   const percent = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
@@ -101,7 +106,7 @@
       const [rows, words] = ASKS[state.ask][1](asked.table(state.table), state);
       const said = rows.length === 1 ? rows.map((row) => make("p", "", { className: "said" })) : [];
       said.forEach((line) => line.append(make("bdi", rows[0].name), `: ${shown(rows[0])[0]} (${shown(rows[0])[1]} at ${percent(state.c)})`));
-      place.replaceChildren(...said, picture(rows, words), make("a", "Link to this answer", { href: link() }));
+      place.replaceChildren(...said, picture(rows, `${words}${movedOf(rows)}`), make("a", "Link to this answer", { href: link() }));
     } catch (refusal) { place.replaceChildren(make("p", refusal.message, { className: "warning" })); }
   };
   const ask = () => {
@@ -194,10 +199,10 @@
         picker("a", t);
         ask();
       });
-      return { name: text, value: t.value[i], low: t.low[i], high: t.high[i], walk: open, pick };
+      return { name: text, value: t.value[i], low: t.low[i], high: t.high[i], centre: t.known === "law" ? t.centre[i] : null, walk: open, pick };
     });
     if (!told.length) { holder.replaceChildren(crumbs); return; }
-    const caption = `Bars and lines are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.`;
+    const caption = `Bars and lines are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.${movedOf(told)}`;
     holder.replaceChildren(crumbs, ordered(told) ? picture(told, caption) : drawn(told, caption));
   };
   const prepared = () => {

@@ -183,13 +183,13 @@ const tables = (() => {
     const reach = far(sum.noise, (1 - confidence) / 2), ends = within([sum.centre - reach, sum.centre + reach], sum.certain);
     return sum.weights.some((each) => each % 1) ? ends : wholeEnds(ends);
   };
-  const told = (value, error, [low, high], confidence) => ({ value, low, high, standard_error: error, confidence });
+  const told = (value, error, [low, high], confidence, centre = null) => ({ value, low, high, standard_error: error, confidence, centre });
 
   const weightsOf = (table, asked) => (asked instanceof Float64Array ? asked : Array.isArray(asked) ? Float64Array.from(asked) : rowsWhere(table, asked));
   const checked = (confidence) => (confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
   const estimate = (table, asked, confidence = 0.95) => {
     const sum = known(table, weightsOf(table, asked));
-    return told(sum.value, sum.error, interval(sum, checked(confidence)), confidence);
+    return told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null);
   };
   return { read, known, interval, far, within, certain, weightsOf, rowsWhere, estimate, told, checked, refuse, times };
 })();
