@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
-import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
@@ -30,7 +27,7 @@ from numba.core.compiler import Compiler
 from numba.core.sigutils import normalize_signature
 
 from holdfast.progress import Delay
-from holdfast.system import is_mine, others_may, user
+from holdfast.system import made_folder, may_write, users_folder
 
 #: Globals whose values become part of compiled code.
 CONSTANTS = (bool, int, float, str, tuple, np.generic)
@@ -97,46 +94,12 @@ def folder_for(source: Path) -> Path | None:
     beside = source / "__pycache__"
     digest = hashlib.sha256(str(source).encode()).hexdigest()[:16]
     chosen = getattr(numba.config, "CACHE_DIR", "")
-    if chosen and _made(Path(chosen)):
+    if chosen and made_folder(Path(chosen)):
         return Path(chosen) / f"{source.name}-{digest}"
-    if _writable(beside if beside.exists() else source):
+    if may_write(beside if beside.exists() else source):
         return beside
     own = users_folder()
     return None if own is None else own / f"{source.name}-{digest}"
-
-
-@cache
-def users_folder() -> Path | None:
-    """A folder of this user's that nobody else can write: among the caches or else the temporary ones; or None."""
-    temporary = Path(tempfile.gettempdir()) / f"holdfast-{user() or 0}"
-    try:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
-    except RuntimeError:  # this user has no home
-        caches = temporary
-    return next((place for place in (caches, temporary) if _made(place) and is_private(place)), None)
-
-
-def _made(folder: Path) -> bool:
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _writable(folder)
-    return False
-
-
-def _writable(folder: Path) -> bool:
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
-def is_private(folder: Path) -> bool:
-    """Whether nobody but this user, and the administrator, can write a folder or put another one in its place."""
-    own = folder.lstat()
-    if not stat.S_ISDIR(own.st_mode) or not is_mine(own) or others_may(own, 0o022):
-        return False
-    above = [place.stat() for place in {*folder.absolute().parents, *folder.resolve().parents}]
-    return all(
-        (place.st_uid == 0 or is_mine(place)) and (not others_may(place, 0o022) or bool(place.st_mode & stat.S_ISVTX))
-        for place in above
-    )
 
 
 # --- what it is made of ----------------------------------------------------------------------------------------------

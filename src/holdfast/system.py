@@ -11,9 +11,11 @@ import errno
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -163,3 +165,37 @@ def memory() -> int | None:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name.lstrip('.')}.lock")
+
+
+@cache
+def users_folder() -> Path | None:
+    """A folder of this user's that nobody else can write: among the caches or else the temporary ones; or None."""
+    temporary = Path(tempfile.gettempdir()) / f"holdfast-{user() or 0}"
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
+    except RuntimeError:  # this user has no home
+        caches = temporary
+    return next((place for place in (caches, temporary) if made_folder(place) and is_private(place)), None)
+
+
+def made_folder(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return may_write(folder)
+    return False
+
+
+def may_write(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user, and the administrator, can write a folder or put another one in its place."""
+    own = folder.lstat()
+    if not stat.S_ISDIR(own.st_mode) or not is_mine(own) or others_may(own, 0o022):
+        return False
+    above = [place.stat() for place in {*folder.absolute().parents, *folder.resolve().parents}]
+    return all(
+        (place.st_uid == 0 or is_mine(place)) and (not others_may(place, 0o022) or bool(place.st_mode & stat.S_ISVTX))
+        for place in above
+    )

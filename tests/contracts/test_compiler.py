@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast import arrays, compiler, progress
+from holdfast import arrays, compiler, progress, system
 
 PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
@@ -93,18 +93,18 @@ def test_a_folder_that_somebody_else_made_is_not_used(read_only: Path) -> None:
 def test_a_private_folder_is_ours_and_nobody_else_can_write_it_or_above_it(tmp_path, monkeypatch):
     own = tmp_path / "above" / "own"
     own.mkdir(parents=True, mode=0o700)
-    assert compiler.is_private(own)
+    assert system.is_private(own)
     for place, mode in ((own, 0o770), (own, 0o702), (own.parent, 0o777), (own.parent, 0o775)):
         before = place.stat().st_mode
         place.chmod(mode)
-        assert not compiler.is_private(own)
+        assert not system.is_private(own)
         place.chmod(before)
     own.parent.chmod(0o1777)  # as the folder of temporary ones: what is there cannot be replaced by others
-    assert compiler.is_private(own)
+    assert system.is_private(own)
     (tmp_path / "link").symlink_to(own)
-    assert not compiler.is_private(tmp_path / "link")
+    assert not system.is_private(tmp_path / "link")
     monkeypatch.setattr(os, "geteuid", lambda: own.stat().st_uid + 1)
-    assert not compiler.is_private(own)
+    assert not system.is_private(own)
 
 
 def test_folders_are_tried_in_their_order(tmp_path, monkeypatch):
@@ -116,7 +116,7 @@ def test_folders_are_tried_in_their_order(tmp_path, monkeypatch):
     monkeypatch.setattr(compiler.numba.config, "CACHE_DIR", "")
     found = compiler.folder_for.__wrapped__
     assert found(source) == beside
-    monkeypatch.setattr(compiler, "_writable", lambda folder: folder not in (source, beside))
+    monkeypatch.setattr(compiler, "may_write", lambda folder: folder not in (source, beside))
     assert found(source).parent == own
     monkeypatch.setattr(compiler, "users_folder", lambda: None)
     assert found(source) is None

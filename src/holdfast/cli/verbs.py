@@ -32,7 +32,7 @@ def job_of(spec: Path, quiet: bool, first: Callable[[Laid], None] = lambda _: No
         step("comparing methods and calibrating them")
         from holdfast.release.job.job import Job
 
-        return Job.of(shapes, files)
+        return Job.of(shapes, files, keeps=True)
 
 
 @verb(

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.arguments import Refused
-from holdfast.compiler import users_folder
 from holdfast.release.certificate.certificate import read_certificate
+from holdfast.system import users_folder
 
 if TYPE_CHECKING:
     from holdfast.release.certificate.certificate import Certificate

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from holdfast.mechanism.published.linear_estimates import possible as can_have_e
 from holdfast.queries.co_changes.by_column import CoChanges
 from holdfast.release.facts import ComparedMethod
 from holdfast.release.job.errors import Errors, errors
+from holdfast.release.job.kept_errors import kept
 from holdfast.release.job.methods import (
     NO_NOISE,
     Problem,
@@ -49,6 +51,8 @@ class Choice:
     guess: npt.NDArray[np.int64] | None
     together: tuple[CoChanges, ...] = ()
     more: Derived | None = None
+    #: What is public about the job, where errors are kept from plan to release.
+    public: str | None = None
 
     def methods(self, law: str) -> tuple[str, ...]:
         asked = self.layout.asked.method
@@ -126,11 +130,18 @@ def _tried(choice: Choice, law: str, method: str, target: Target, *, measured: b
         mechanism = made(method, choice.problem.noise(law, method), choice.problem)
         fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
         if measured:
-            one.errors = errors(choice.layout, choice.problem, fitted, method, choice.guess, choice.more)
+            one.errors = _measured(choice, fitted, method, law)
         one.mechanism = fitted
     except Refused as refusal:
         one.refused = in_words_of_the_spec(choice.layout, str(refusal))
     return one
+
+
+def _measured(choice: Choice, mechanism: Mechanism, method: str, law: str) -> Errors:
+    measure = partial(errors, choice.layout, choice.problem, mechanism, method, choice.guess, choice.more)
+    if choice.public is None:
+        return measure()
+    return kept(f"{choice.public} {choice.layout.asked.name!r} {method} {law}", measure)
 
 
 def _rank(each: Tried, mechanism: Mechanism, scope: str) -> tuple[bool, float, bool, float]:

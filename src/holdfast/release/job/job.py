@@ -55,8 +55,8 @@ class Job(Laid):
         return cls.of(*laid(spec))
 
     @classmethod
-    def of(cls, shapes: Laid, files: PublicFiles) -> Job:
-        """The same for a spec whose tables are laid out."""
+    def of(cls, shapes: Laid, files: PublicFiles, *, keeps: bool = False) -> Job:
+        """The same for a spec whose tables are laid out; `keeps`: simulated errors are kept on this machine."""
         spec, origin = shapes.spec, planned(shapes.spec)
         tables = [(table.layout, table.holding) for table in shapes.tables]
         together = needed(tables, spec.privacy.neighbours)
@@ -64,7 +64,8 @@ class Job(Laid):
         for (shape, found), columns in zip(tables, together, strict=True):
             problem = _problem(shape, found, most(together))
             guess = guessed(shape, found, files)
-            choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found.holds.exact)))
+            public = f"{spec.hash} {sorted(files.hashes.items())}" if keeps else None
+            choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found.holds.exact), public))
         made = _calibrated(spec, choices)
         _refuse_without_records(spec, made)
         statements = tuple(replace(each, columns=_learnable(spec, made, each)) for each in _joint(spec, made))
