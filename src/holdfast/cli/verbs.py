@@ -178,12 +178,16 @@ def _end_if_made(shapes: Laid, run_id: str, json: bool, quiet: bool) -> None:
         raise Ending(0)
 
 
-@verb("holdfast check spec.yaml")
+@verb("holdfast check spec.yaml", "holdfast check spec.yaml --spelling spelling.csv")
 def check(
     spec: SpecFile,
     even_to_a_file: Annotated[
         bool, typer.Option("--even-to-a-file", help="Print although nobody watches: what is printed is confidential.")
     ] = False,
+    spelling: Annotated[
+        Path | None,
+        typer.Option("--spelling", metavar="FILE", help="Write values that may mean public names, for data.spelling."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the curator, and nobody else, which records do not fit and why; charges and writes nothing."""
@@ -201,6 +205,10 @@ def check(
         shapes, _ = laid(read_spec(spec, folder_needed=False))
         step("counting")
         fit = checked(shapes)
+        if spelling is not None:
+            from holdfast.release.records.spelling import write
+
+            write(spelling, fit.spellings)
     showing.told(json, False, fit.as_mapping, lambda: showing.sections(fit.sections()))
 
 

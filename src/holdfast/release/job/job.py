@@ -305,6 +305,10 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
 SHORTENED = (
     "sentences name the first figures of a long list only; the certificate lists the rows of all figures, by table"
 )
+SPELLED = (
+    "some values of the records are read as the public names that a list of the curator's gives them; the statement "
+    "takes the list as fixed, and it is not published"
+)
 LISTS = "a release fails where the data allow too many tables to list: that there is one tells that they do not"
 
 
@@ -316,6 +320,8 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
     if spec.data.count is not None:
         words = f"the rows are counted: {spec.data.count!r} says how many records each stands for"
         sentences.append(f"{words}, and what is protected is one of these records, not a row")
+    if spec.data.spelling is not None:
+        sentences.append(SPELLED)
     sentences += [words for table in tables for words in _not_measured(table)]
     if any(lists_tables(table.mechanism) for table in tables):
         sentences.append(LISTS)

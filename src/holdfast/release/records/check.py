@@ -31,8 +31,8 @@ from holdfast.release.table.laid import Laid, LaidTable
 
 HEADING = "For the curator's eyes: exact and not protected; do not publish or keep it"
 EMPTY = "There are no records: a table of zeros is a valid release."
-#: Values and figures that are shown of each kind.
-SHOWN = 10
+#: Values and figures that are shown of each kind, and values that are compared with public names.
+SHOWN, MEANT = 10, 200
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class CheckedTable:
     exact: int
     violated: bool
     elsewhere: dict[str, tuple[int, str]]
+    spellings: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,11 @@ class Check:
     households: dict[str, int]
     rows: CountedRows | None
 
+    @property
+    def spellings(self) -> list[tuple[str, ...]]:
+        """Column, value, the public name that it may mean and in what the two differ, for a list of spellings."""
+        return list(dict.fromkeys(each for table in self.tables for each in table.spellings))
+
     def as_mapping(self) -> dict[str, Any]:
         found = {name: getattr(self, name) for name in ("title", "records", "kept", "nulls")}
         tables = [{**vars(table), "foreign": [vars(each) for each in table.foreign]} for table in self.tables]
@@ -124,6 +130,11 @@ class Check:
     def sections(self) -> dict[str, list[str]]:
         """Return headings with their sentences, in reading order."""
         found = {HEADING: [self.title], "Records": self._records()}
+        if self.spellings:
+            found["Records"].append(
+                f"{len(self.spellings):,} of the values outside the domain may mean public names: holdfast check "
+                "--spelling FILE lists them for spelling: FILE under data; read the list first."
+            )
         for table in self.tables:
             found[f"Table {table.name!r}" if len(self.tables) > 1 else "Table"] = self._table(table)
         return found
@@ -219,6 +230,7 @@ def _table(
     elsewhere: dict[str, tuple[int, str]],
 ) -> CheckedTable:
     strange: list[Foreign] = []
+    meant: list[tuple[str, ...]] = []
     different: dict[str, int] = {}
     figures: dict[str, int] = {}
     for i, key in enumerate(table.layout.keys):
@@ -229,9 +241,13 @@ def _table(
             different[" / ".join(columns)] = int(count)
             known = [texts.tolist() for column, texts in zip(key.columns, key.values, strict=True) if column in columns]
             names = list(dict.fromkeys(" / ".join(each) for each in zip(*known, strict=True)))
-            for *value, records in engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {SHOWN}").fetchall():
-                near = nearest(" / ".join(value), names) or (None, None)
-                strange.append(Foreign(columns, tuple(value), int(records), *near))
+            values = engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {MEANT}").fetchall()
+            for shown, (*value, records) in enumerate(values[: SHOWN if len(columns) > 1 else None]):
+                near = nearest(" / ".join(value), names)
+                if shown < SHOWN:
+                    strange.append(Foreign(columns, tuple(value), int(records), *(near or (None, None))))
+                if near is not None and len(columns) == 1:
+                    meant.append((*columns, *value, *near))
     labels, exact = table.layout.query.labels, 0
     answer = table.layout.query.answer(cells) if table.holding.holds.exact else np.zeros(0)
     for figure in table.holding.holds.exact:
@@ -243,7 +259,17 @@ def _table(
     broken = violated(table, cells)
     fitting, missing, outside = numbers
     return CheckedTable(
-        table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken, elsewhere
+        table.name,
+        fitting,
+        missing,
+        outside,
+        tuple(strange),
+        different,
+        figures,
+        exact,
+        broken,
+        elsewhere,
+        tuple(meant),
     )
 
 

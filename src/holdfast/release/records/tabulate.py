@@ -33,6 +33,7 @@ from holdfast.release.records.databases import opened_database
 from holdfast.release.records.file_sources import opened_files, opened_frame
 from holdfast.release.records.sources import MOST_RECORDS, Asked, Persons, Place, Source
 from holdfast.release.records.spark_frames import Cluster, spark_frame
+from holdfast.release.records.spelling import respell
 from holdfast.release.spec.origin import LAZY, Origin, of_rows
 from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import COUNTS, SECRET, Elsewhere
@@ -168,6 +169,7 @@ def distinct_values(
                 if nobody:
                     engine.execute(f"UPDATE {VALUES} SET n = 0 WHERE n IS NULL")
                 _refuse_uncounted(engine, job, records, asked)
+                respell(engine, job)
             yield engine
         except duckdb.OutOfMemoryException:
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None

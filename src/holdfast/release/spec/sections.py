@@ -413,6 +413,9 @@ class DataSpec(Part):
         default={}, description="Public values of single columns: a list, or a public file with that column."
     )
     columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
+    spelling: Text | None = Field(
+        None, description="A confidential file (.csv: column, value, name) of values that mean a public name."
+    )
     labels: dict[Name, Labels] = Field(
         default={},
         description="What codes are called: the column of the public file with their labels, or {code: label}.",
