@@ -22,7 +22,7 @@ output: out
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_errors, "users_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(kept_errors, "QUICK", 0.0)
+    monkeypatch.setattr(kept_errors, "FEW", 1)
     (tmp_path / "cache").mkdir()
     (tmp_path / "zones.csv").write_text(ZONES)
     return tmp_path

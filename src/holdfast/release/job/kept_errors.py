@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple
@@ -19,8 +18,8 @@ import numpy as np
 from holdfast.release.job.errors import Errors, LevelErrors
 from holdfast.system import users_folder
 
-#: Errors that took fewer seconds are simulated again, and so many of the others are kept.
-QUICK, MOST_KEPT = 0.5, 200
+#: Fewer errors are simulated again in no time; so many of the others are kept.
+FEW, MOST_KEPT = 100_000, 200
 
 
 def kept(public: str, measure: Callable[[], Errors]) -> Errors:
@@ -31,9 +30,8 @@ def kept(public: str, measure: Callable[[], Errors]) -> Errors:
     path = folder / "plans" / f"{hashlib.sha256(f'{code()} {public}'.encode()).hexdigest()}.json"
     with suppress(OSError, ValueError, TypeError, LookupError):  # nothing there, or a file that something damaged
         return _read(json.loads(path.read_text(encoding="utf-8")))
-    begun = time.monotonic()
     found = measure()
-    if time.monotonic() - begun >= QUICK:
+    if found.tables * sum(level.figures for level in found.levels) >= FEW:
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             written = path.with_suffix(f".{os.getpid()}")
