@@ -220,7 +220,7 @@ class LoadedTable:
         return Estimate(here.value - there.value, error, *ends, confidence, centre)
 
     def rank(self, wheres: Sequence[Where | npt.ArrayLike], confidence: float = 0.95) -> list[Estimate]:
-        """Estimate the place of each of some sums, by names or by weights, among them; 1 is the largest.
+        """Estimate the place of each of the sums `wheres`, by names or by weights, among them; 1 is the largest.
 
         All places lie within their ends together with at least the probability `confidence` (Bonferroni over pairs).
         """
