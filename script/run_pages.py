@@ -105,6 +105,27 @@ def with_results(text: str, shown: list[Shown]) -> str:
     return re.sub(r"^<!-- (hidden\n.*?^|needs: .*?)-->\n", "", page, flags=re.MULTILINE | re.DOTALL)
 
 
+def keep_outputs(path: Path, shown: list[Shown]) -> None:
+    """Write what the cells of a notebook showed into it."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for number, (cell, each) in enumerate(zip(cells, shown, strict=True), 1):
+        words = each.printed.rstrip("\n")
+        cell["execution_count"], cell["outputs"] = number, []
+        if words:
+            lines = f"{words}\n".splitlines(keepends=True)
+            cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": lines})
+        if each.html:
+            cell["outputs"].append(
+                {
+                    "output_type": "display_data",
+                    "metadata": {},
+                    "data": {"text/html": each.html.splitlines(keepends=True)},
+                }
+            )
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def _run_block(block: Block, name: str, names: dict[str, Any]) -> Shown:
     if block.kind == "yaml":
         return _keep(block.code)
@@ -185,8 +206,12 @@ def toctree(index: Path) -> list[Path]:
 if __name__ == "__main__":
     import sys
 
-    for chosen in [Path(name) for name in sys.argv[1:]] or list(pages()):
+    keeps = "--keep" in sys.argv  # what cells show is written into notebooks
+    for chosen in [Path(name) for name in sys.argv[1:] if name != "--keep"] or list(pages()):
         before = os.times()
-        for each in run(text_of(chosen), str(chosen)):
+        shown = run(text_of(chosen), str(chosen))
+        for each in shown:
             print(each.printed, end="")
+        if keeps and chosen.suffix == ".ipynb":
+            keep_outputs(chosen, shown)
         print(f"== {chosen}: {sum(os.times()[:2]) - sum(before[:2]):.1f} s of processor time")

@@ -1,5 +1,6 @@
 """Pages: their code runs as it stands, their links lead somewhere, and the site shows all of them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -30,6 +31,10 @@ def test_the_code_of_a_page_runs(page):
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     else:
         shown = pages.running.run(text, page)
+        if page.endswith(".ipynb"):  # whoever opens it without running it sees what its cells show
+            cells = [cell for cell in json.loads((ROOT / page).read_text())["cells"] if cell["cell_type"] == "code"]
+            kept = [bool(cell["outputs"]) for cell in cells]
+            assert kept == [bool(each.printed.strip() or each.html) for each in shown], "script/run_pages.py --keep"
         assert sum("hf-picture" in each.html for each in shown) >= PICTURES.get(page, 0)
 
 
