@@ -64,6 +64,8 @@ class Refused(ValueError):
 
     #: Whether the same may go through at another time: something was busy or away, and nothing that was asked is wrong.
     retry = False
+    #: What is wrong in a word that stays, for scripts and tests; sentences may be bettered.
+    code = "HF-REFUSED"
 
 
 def later(refusal: Refused) -> Refused:

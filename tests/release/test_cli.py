@@ -134,7 +134,7 @@ def test_what_may_go_through_later_has_a_code_of_its_own(folder, monkeypatch):
     away = called("release", "away.yaml", "--json")
     assert away.exit_code == 8
     error = json.loads(away.stderr)["error"]
-    assert (error["exit_code"], error["retry"]) == (8, True)
+    assert (error["exit_code"], error["retry"], error["code"]) == (8, True, "HF-SPEC-DATA-SOURCE")
     assert "nothing was charged, drawn or published" in error["message"]
     monkeypatch.setattr(store, "PATIENCE", 0.1)
     Ledger("book.sqlite").set_budget("trips", "record", epsilon=1.5)
@@ -208,6 +208,7 @@ def test_a_scheduler_that_ends_a_release_is_told_what_was_charged(folder):
         assert started.wait(60) == 143
         error = json.loads(started.stderr.read().splitlines()[-1])["error"]
     assert error["message"].startswith("terminated; the ledger keeps the charge")
+    assert error["code"] == "HF-INTERRUPTED"
     assert (error["exit_code"], error["retry"]) == (143, False)
     assert not (folder / "out").exists()
 

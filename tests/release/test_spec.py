@@ -1,6 +1,7 @@
 """Specs are read with the line of every key; whatever is wrong is refused in one sentence that names it."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -99,6 +100,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, old, new, line, key, nea
     error = caught.value
     assert (error.line, error.key, error.nearest) == (line, key, nearest), str(error)
     assert words in str(error)
+    assert error.code == re.sub(r"[^A-Z]+", "-", ".".join(["HF-SPEC", *(key or "").upper().split(".")[:2]])).rstrip("-")
     assert f"spec.yaml, line {line}: " in str(error)
     assert "\n" not in str(error)
 

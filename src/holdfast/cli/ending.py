@@ -130,6 +130,7 @@ def _say(as_json: bool, message: str, error: BaseException, code: int) -> None:
     text = "; ".join([message, *notes])
     if as_json:
         parts: dict[str, Any] = error.as_mapping() if hasattr(error, "as_mapping") else {}
+        parts["code"] = getattr(error, "code", "HF-INTERRUPTED" if code in (INTERRUPTED, TERMINATED) else "HF-FAULT")
         told = {**parts, "message": text, "exit_code": code, "retry": code == LATER}
         print(json.dumps({"error": told}, ensure_ascii=False), file=sys.stderr)
     else:

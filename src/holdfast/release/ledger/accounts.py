@@ -158,9 +158,13 @@ SLACK = Fraction(1, 10**12)
 class Overspent(Refused):
     """The budget has too little left for the release; nothing was charged or drawn."""
 
+    code = "HF-BUDGET-SPENT"
+
 
 class Incomparable(Refused):
     """What the budget has left cannot be said, since releases do not add up; nothing was charged or drawn."""
+
+    code = "HF-BUDGET-INCOMPARABLE"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -46,6 +47,8 @@ class SpecError(Refused):
     ) -> None:
         super().__init__(message)
         self.line, self.key, self.found, self.allowed, self.nearest = line, key, found, allowed, nearest
+        where = re.findall("[a-z]+", ".".join((key or "").split(".")[:2]))  # names of one's own stand further in
+        self.code = "-".join(["HF-SPEC", *where]).upper()
 
     def as_mapping(self) -> dict[str, Any]:
         return {
