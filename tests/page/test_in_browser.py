@@ -29,6 +29,10 @@ FIGURES = (
     "Object.fromEntries([...document.querySelectorAll('.errors tr[data-level]')]"
     ".map(row => [row.dataset.level, Number(row.dataset.error)]))"
 )
+SHOWN = (
+    "Object.fromEntries([...document.querySelectorAll('.errors tr[data-level]')]"
+    ".map(row => [row.dataset.level, row.querySelector('strong').textContent]))"
+)
 NAMELESS = (
     "[...document.querySelectorAll('input, select, textarea, button')]"
     ".filter(each => !(each.labels?.length || each.ariaLabel || each.textContent.trim())).length"
@@ -126,6 +130,23 @@ def test_a_slider_moved_by_keys_changes_the_figure_that_the_library_computes(ope
     measured(page)
     assert page(FIGURES) == before
     assert page.seen(*TROUBLE) == []
+
+
+def test_one_line_says_what_was_moved_and_what_that_did(opened, served):
+    page, line = opened.page(served.address), "document.getElementById('changed').textContent"
+    measured(page)
+    assert page(line) == ""
+    before = page(SHOWN)
+    typed(page, "epsilon", "0.5")
+    until(page, f"{line} !== ''")
+    measured(page)
+    errors = ", ".join(f"{level} {before[level]} → {error}" for level, error in page(SHOWN).items())
+    assert page(line) == f"ε 1 → 0.5: {errors}"
+    page("document.querySelector('input[value=nonnegative]').click()")
+    until(page, f"{line}.startsWith('without nonnegative: ')")
+    typed(page, "epsilon", "much")
+    until(page, f"!{REFUSED}.hidden")
+    assert page(line) == ""
 
 
 def test_figures_follow_while_a_slider_is_dragged(opened, served):

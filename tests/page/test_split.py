@@ -36,6 +36,18 @@ def test_the_best_shares_are_those_of_the_plan_and_searched_once(tmp_path, monke
     assert len(searches) == 2
 
 
+@pytest.mark.parametrize("budget", ["epsilon: 2", "rho: 0.5"])
+def test_a_level_that_costs_nothing_does_not_stand_in_the_way_of_the_best_shares(tmp_path, budget):
+    """Where records are replaced the total is nobody's: it has noise, but so little that the rest can be weighed."""
+    table, rest = "shares: best, guess: 50", "hold: [consistent, nonnegative]\nmethod: onto"
+    text = tree(privacy=f"{budget}, neighbours: replace-one", table=table, rest=rest)
+    client, site = opened(tmp_path, text)
+    found = ask(client, "plan", {"fields": site.base.fields})
+    assert found.status_code == 200, found.json()
+    shown = errors(found)
+    assert shown["city"] < shown["zone"] / 5
+
+
 def test_best_comes_and_goes_with_what_belongs_to_it(tmp_path):
     table = "shares: best, minimise: mean relative error, weights: {city: 1, zone: 2}"
     _, site = opened(tmp_path, tree(privacy="rho: 0.5", table=table))

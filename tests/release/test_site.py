@@ -31,6 +31,8 @@ def test_a_site_holds_pages_and_an_index(folders, tmp_path):
         assert (tmp_path / "site" / name).read_bytes() == (folder / "report.html").read_bytes()
     index = (tmp_path / "site" / "index.html").read_text()
     assert "ε = 1 was spent so far per record; its budget is ε = 4, of which ε = 3 is left." in index
+    assert index.count("figures (") == 3
+    assert index.count("Cost: ε = 1.") == 2
     assert "checks passed" in index
     assert "<script" not in index
     assert "&lt;script&gt;a&lt;/script&gt; &amp; b" in index
@@ -51,3 +53,13 @@ def test_what_does_not_verify_is_refused_and_nothing_is_written(folders, tmp_pat
 def test_a_folder_that_is_there_is_left_alone(folders, tmp_path):
     with pytest.raises(Refused, match="exists already: name a new folder"):
         site(folders, tmp_path)
+
+
+def test_what_was_spent_is_that_of_the_last_release_of_a_day(tmp_path):
+    """Whatever the order in which folders are named: their lines in the ledger tell which was last."""
+    job = released.job(tmp_path, more="ledger: {file: book.sqlite, budget: {epsilon: 4}}")
+    folders = [release(job, output=tmp_path / name) for name in ("first", "second")]
+    for n, named in enumerate((folders, folders[::-1])):
+        index = site(named, tmp_path / f"site{n}").read_text()
+        assert "ε = 2 was spent so far per record" in index
+        assert "ε = 1 was spent" not in index

@@ -18,6 +18,8 @@
   let before = null;
   let mover = null;
   let moved = 0;
+  let settled = null;
+  let origin = null;
 
   const value = (id) => $(id).value.trim();
   const levelBox = (row) => row.querySelector("input[type=text]");
@@ -107,13 +109,41 @@
   const refuse = (words) => {
     $("refused").hidden = words === "";
     $("refused").textContent = words;
+    if (words) $("changed").textContent = "";
     $("answer").classList.toggle("stale", words !== "");
   };
   const say = (words, working) => { $("status").textContent = words; results.setAttribute("aria-busy", String(working)); };
-  const errors = (budget = fields().budget) => {
-    const shown = [budget.kind === "rho" ? `ρ ${budget.rho}` : `ε ${budget.epsilon}`];
-    for (const row of all(".errors tr[data-level]")) shown.push(`${row.dataset.level} ${row.querySelector("strong").textContent}`);
-    $("strip").replaceChildren(...shown.map((words) => Object.assign(document.createElement("span"), { textContent: words })));
+  const amount = ({ kind, epsilon, delta, rho }) => (kind === "rho" ? `ρ ${rho}` : kind === "epsilon" ? `ε ${epsilon}` : `ε ${epsilon}, δ ${delta}`);
+  const turned = (from, to) => {
+    const [sign, rest] = from.split(/ (.*)/), [other, more] = to.split(/ (.*)/);
+    return sign === other ? `${sign} ${rest} → ${more}` : `${from} → ${to}`;
+  };
+  /* What was moved, in words: the budget, and of each table what is chosen, written or ticked. */
+  const moves = (from, to) => {
+    const found = amount(from.budget) === amount(to.budget) ? [] : [turned(amount(from.budget), amount(to.budget))];
+    from.tables.forEach((old, t) => {
+      const now = to.tables[t];
+      for (const name of ["method", "guess"]) if (old[name] !== now[name]) found.push(`${name} ${old[name] || "none"} → ${now[name] || "none"}`);
+      for (const [name, sign] of [["words", ""], ["exact", "exact "], ["others", ""]]) {
+        for (const each of now[name]) if (!old[name].includes(each)) found.push(`with ${sign}${each}`);
+        for (const each of old[name]) if (!now[name].includes(each)) found.push(`without ${sign}${each}`);
+      }
+      if (JSON.stringify(old.shares) !== JSON.stringify(now.shares)) found.push("another split");
+    });
+    return found;
+  };
+  /* Against the figures before the last change, or, while something is dragged, those before that. */
+  const told = (here) => {
+    const done = JSON.stringify(here.sent) === before, from = done ? origin : settled;
+    if (done) settled = here;
+    const found = from ? moves(from.sent, here.sent) : [];
+    const errors = here.levels.flatMap(([name, error], i) => (from?.levels[i]?.[0] === name && from.levels[i][1] !== error ? [`${name} ${from.levels[i][1]} → ${error}`] : []));
+    $("changed").textContent = found.length ? `${found.join(", ")}: ${errors.join(", ") || "the errors stay"}` : "";
+  };
+  const errors = (sent = fields()) => {
+    const levels = all(".errors tr[data-level]").map((row) => [row.dataset.level, row.querySelector("strong").textContent.replace("≈ ", "")]);
+    told({ sent, levels });
+    $("strip").replaceChildren(...[amount(sent.budget), ...levels.map((each) => each.join(" "))].map((words) => Object.assign(document.createElement("span"), { textContent: words })));
     for (const row of all(".errors tr[data-level]")) {
       const t = all("#errors table").indexOf(row.closest("table"));
       const box = all(`.wanted[data-table="${t}"] .slide`).find((each) => each.dataset.level === row.dataset.level);
@@ -136,7 +166,7 @@
       fill(found.parts);
       $("spec").textContent = found.text;
       refuse("");
-      errors(sent.budget);
+      errors(sent);
       if (!dirty) say(found.measured ? "Measured." : "First figures; measuring them more closely …", true);
     } catch (error) {
       if (run !== current || dirty) return;
@@ -187,7 +217,7 @@
     const after = JSON.stringify(fields());
     // Steps of one slider that follow each other are one change.
     const same = by !== null && by === mover && performance.now() - moved < 2000;
-    if (before !== null && before !== after && !same) { past.push(before); if (past.length > 200) past.shift(); }
+    if (before !== null && before !== after && !same) { past.push(before); origin = settled; if (past.length > 200) past.shift(); }
     if (before !== after) ahead.length = 0;
     mover = by;
     moved = performance.now();
@@ -199,6 +229,7 @@
   const travel = (from, to) => {
     if (!from.length) return;
     to.push(before);
+    origin = settled;
     before = from.pop();
     show(JSON.parse(before));
     plan();

@@ -32,6 +32,8 @@ from holdfast.trees.normal.split import FREE, best_shares, linear_parts
 minimize: Any = _optimize.minimize
 #: Shares are fractions of this many parts, and at least one: nothing that is asked for stays unmeasured.
 PARTS = 10**6
+#: A level that costs nothing has so many times the share of all others: whole noise of far less could not be weighed.
+AMPLE = 10
 #: Divisions of the grid at most; steps of the search by linear errors, and by those of the conditional law, with the
 #: first step of each and how near to each other the last ones are, relative to their error.
 GRID, NEAR_STEPS, STEPS, STEP, END = 30, 200, 30, 0.2, 1e-4
@@ -150,11 +152,11 @@ def _best(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction]:
 
 
 def _named(laid: Layout, shares: Floats) -> dict[str, Fraction]:
-    """Shares by the names of the levels; what costs nothing is measured as well as can be."""
+    """Shares by the names of the levels; what costs nothing is measured almost exactly."""
     paid = shares < FREE
     whole = np.maximum(np.rint(PARTS * shares / shares[paid].sum()), 1).astype(np.int64)
     return {
-        level: Fraction(int(part), PARTS) if costs else Fraction(FREE)
+        level: Fraction(int(part), PARTS) if costs else Fraction(AMPLE)
         for level, part, costs in zip(laid.levels, whole, paid, strict=True)
     }
 

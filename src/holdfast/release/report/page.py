@@ -103,7 +103,7 @@ def site(folders: Sequence[Path], output: Path) -> Path:
     if not found:
         raise Refused("name at least one folder of a release")
     datasets: dict[str, list[dict[str, Any]]] = {}
-    for _, certificate, checks in sorted(found.values(), key=lambda each: each[1].date, reverse=True):
+    for _, certificate, checks in sorted(found.values(), key=_when, reverse=True):
         datasets.setdefault(_dataset(certificate), []).append(_row(certificate, checks))
     output.mkdir(parents=True)
     for folder, certificate, _ in found.values():
@@ -114,14 +114,18 @@ def site(folders: Sequence[Path], output: Path) -> Path:
     return output / INDEX
 
 
+def _when(found: tuple[Path, Certificate, int]) -> tuple[str, int]:
+    """The day of a release, and on one day its line in the ledger."""
+    return found[1].date, 0 if found[1].ledger is None else found[1].ledger.row
+
+
 def _row(certificate: Certificate, checks: int) -> dict[str, Any]:
     return {
         "title": certificate.title,
         "page": _file(certificate),
         "date": certificate.date,
         "asked": str(Budget.from_mapping(certificate.asked)),
-        "promise": odds.in_words(certificate.statements[0]),
-        "figures": sum(table.rows for table in certificate.tables),
+        "contents": label.contents(certificate),
         "spent": certificate.spent,
         "checks": checks,
     }

@@ -164,7 +164,7 @@
     }
   };
   /* The tree to walk: the rows below one place, or those of one level, each with its band. */
-  const walk = (t, path) => {
+  const walk = (t, path, start = false) => {
     const holder = at("walk"), levels = t.places, categories = t.columns.filter((name) => !levels.includes(name));
     const depth = levels.length ? Math.min(path.length, levels.length - 1) : 0, column = levels[depth] ?? t.columns[0], above = levels.slice(0, depth);
     const whole = t.texts.level.length > 1 ? t.codes.level.find((code, i) => t.columns.some((name) => t.codes[name][i] >= 0)) : 0;
@@ -175,6 +175,7 @@
       if (inside && t.codes[column][i] >= 0 && [...levels.slice(depth + 1), ...(plain ? categories : [])].every((name) => t.codes[name][i] < 0)) rows.push(i);
     } return rows; };
     const plainly = find(true), rows = plainly.length ? plainly : find(false), own = (i) => categories.filter((each) => t.codes[each][i] >= 0);
+    if (start && rows.length === 1 && depth + 1 < levels.length) { walk(t, [t.texts[column][t.codes[column][rows[0]]]]); return; }
     const crumbs = make("p", "", { className: "crumbs" });
     path.slice(0, depth).forEach((name, d) => {
       const back = make("button", name, { type: "button" });
@@ -188,8 +189,8 @@
       other.addEventListener("click", () => walk(t, [name]));
       crumbs.append(other, " ");
     });
-    const told = rows.map((i) => {
-      const name = t.texts[column][t.codes[column][i]], deeper = depth + 1 < levels.length;
+    const told = rows.map((i, n) => {
+      const name = t.texts[column][t.codes[column][i]], again = n > 0 && own(i).length > 0 && t.codes[column][rows[n - 1]] === t.codes[column][i], deeper = depth + 1 < levels.length && !again;
       const text = levels.length && !own(i).length ? label(t, column, name) : (levels.length ? [column, ...own(i)] : named(i)).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ");
       const open = deeper ? make("button", text, { type: "button", className: "name" }) : undefined, pick = make("button", "pick", { type: "button", className: "pick" });
       if (open) open.addEventListener("click", () => { walk(t, [...path.slice(0, depth), name]); at("walk").querySelector("button")?.focus(); });
@@ -199,7 +200,7 @@
         picker("a", t);
         ask();
       });
-      return { name: text, value: t.value[i], low: t.low[i], high: t.high[i], centre: t.known === "law" ? t.centre[i] : null, walk: open, pick };
+      return { name: again && levels.length ? own(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ") : text, value: t.value[i], low: t.low[i], high: t.high[i], centre: t.known === "law" ? t.centre[i] : null, walk: open, pick };
     });
     if (!told.length) { holder.replaceChildren(crumbs); return; }
     const caption = `Bars and lines are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.${movedOf(told)}`;
@@ -213,7 +214,7 @@
     at("to").hidden = !ASKS[state.ask][2];
     picker("a", ready);
     picker("b", ready);
-    walk(ready, []);
+    walk(ready, [], true);
   };
   const choose = (id, options, value, changed) => {
     at(id).replaceChildren(...options.map(([key, words]) => make("option", words, { value: key, selected: key === value })));
