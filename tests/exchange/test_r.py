@@ -87,7 +87,17 @@ def test_r_refuses_a_folder_without_a_certificate(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["histogram", "not measured", "hierarchy given", "categories given", "given with bounds", "cube"]
+    "kind",
+    [
+        "histogram",
+        "not measured",
+        "hierarchy given",
+        "categories given",
+        "given with bounds",
+        "cube",
+        "continuous, given",
+        "residuals",
+    ],
 )
 def test_r_computes_sums_ratios_and_differences_as_python_does(tmp_path, kind) -> None:
     folder = asking.folder(tmp_path / "released", kind)

@@ -176,6 +176,39 @@ def test_a_link_holds_the_question_and_the_form_answers_it(opened, folders):
     assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
 
 
+def test_what_cannot_be_asked_is_refused_in_words(opened, folders):
+    folder = folders("hierarchy by onto")
+    page = opened.page(folder / "report.html")
+    asks = {
+        "estimate()": "say which rows",
+        "estimate([1, 0])": "weights must be 8 numbers, one for each row",
+        "estimate(Array(8).fill(NaN))": "weights must be 8 numbers",
+        "estimate({zone: 'S1'}, '0.95')": "confidence must lie between 0 and 1",
+        "estimate({__proto__: null, constructor: 'S1'})": "there is no column",
+        "rank([{zone: 'S1'}])": "ranks are told of 2 to 40 sums",
+        "ratio({zone: 'S1'}, {zone: 'N9'})": "has no value",
+    }
+    for ask, words in asks.items():
+        assert words in page(
+            f"(() => {{ try {{ return holdfast.{ask} }} catch (refusal) {{ return refusal.message }} }})()"
+        )
+    for strange in ('{"table":"table","ask":"constructor"}', '{"table":"x","ask":"sum"}', "[1", "null", "%00"):
+        page = opened.page(f"{(folder / 'report.html').as_uri()}#q={quote(strange)}")
+        assert page("document.getElementById('answer').textContent") == ""
+        assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
+    self_share = {"table": "table", "ask": "share", "a": {"zone": ["S1"]}, "b": {"zone": ["S1"]}, "c": 0.95}
+    page = opened.page(f"{(folder / 'report.html').as_uri()}#q={quote(json.dumps(self_share))}")
+    assert "(1 to 1 at 95" in page("document.getElementById('answer').textContent")
+    assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
+
+
+def test_limits_that_are_certain_are_not_called_intervals(opened, folders):
+    page = opened.page(folders("given with bounds") / "report.html")
+    page("document.querySelector('#walk .pick').click()")
+    assert "These limits are certain." in page("document.getElementById('answer').textContent")
+    assert "bands limits that are certain" in page("document.getElementById('walk').textContent")
+
+
 def test_rows_are_picked_by_name_by_paste_and_on_a_walk(opened, folders):
     page = opened.page(folders("hierarchy by onto") / "report.html")
     names = "[...document.querySelectorAll('#walk li .name')].map(each => each.textContent)"
@@ -239,6 +272,7 @@ def test_a_question_is_asked_and_answered_by_keys_alone(opened, folders):
     first = page(said)
     assert ": " in first
     reach("#walk .pick")
+    reach("#walk .pick")  # the second row
     pressed(page, "Enter")
     assert page(said) != first
     assert page("document.getElementById('answer').getAttribute('aria-live')") == "polite"

@@ -138,6 +138,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     if (!above$told && !below$told && b != 0 && all(above$weights * b == below$weights * a)) ends <- c(a / b, a / b)
     else if (!above$told && !below$told) {
       ends <- if (held$law$kind == "normal") .fieller(a, b, above$error^2, both, below$error^2, stats::qnorm(1 - tail))
+      else if (!is.null(above$noise$errors)) .studied(above, below, tail)
       else if (held$law$kind == "moved") .by_law(held, above, below, tail)
       else .quotient(a + c(-1, 1) * .far(above$noise, tail / 2), b + c(-1, 1) * .far(below$noise, tail / 2))
       certain <- .quotient(above$certain, below$certain)
@@ -173,6 +174,30 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   apart <- function(angle) abs(values[1] * cos(angle) - values[2] * sin(angle))
   reach <- function(sum, some) if (is.null(found <- .wide(sum, some))) stop("so rare an error cannot be computed here", call. = FALSE) else found
   if (abs(values[2]) <= reach(turned(0, 1), tail) + near) return(c(-Inf, Inf))
+  .ended(values, sizes, function(first, far) {
+    centre <- (first + far) / 2
+    across <- turned(sin(centre), cos(centre))
+    here <- turned(cos(centre), -sin(centre))
+    away <- min(apart(first), apart(far)) - near - sin(abs(far - first) / 2) * .proved(across, 1e-3 * tail)
+    away > 0 && (away > .proved(here, 0.999 * tail) || away > reach(here, 0.999 * tail))
+  })
+}
+
+.studied <- function(above, below, tail) {
+  drawn <- list(above$noise$errors, below$noise$errors)
+  sizes <- vapply(drawn, function(each) sqrt(mean((each - mean(each))^2)), 0)
+  sizes[sizes == 0] <- 1
+  drawn <- Map("/", drawn, sizes)
+  values <- c(above$centre, below$centre) / sizes
+  near <- 1e-12 * sum(abs(values))
+  apart <- function(angle) abs(values[1] * cos(angle) - values[2] * sin(angle))
+  turned <- function(angle) abs(drawn[[1]] * cos(angle) - drawn[[2]] * sin(angle))
+  if (abs(values[2]) <= .reach(abs(drawn[[2]]), tail) + near) return(c(-Inf, Inf))
+  .ended(values, sizes, function(first, far) min(apart(first), apart(far)) > .reach(pmax(turned(first), turned(far)), tail) + near)
+}
+
+# The ends of a ratio: on the way from it to either side, what is short and not left out.
+.ended <- function(values, sizes, left) {
   middle <- atan(values[1] / values[2])
   end <- function(last) {
     ways <- list(c(middle, last))
@@ -180,11 +205,8 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
       first <- ways[[length(ways)]][1]
       far <- ways[[length(ways)]][2]
       ways[[length(ways)]] <- NULL
+      if (left(first, far)) next
       centre <- (first + far) / 2
-      across <- turned(sin(centre), cos(centre))
-      here <- turned(cos(centre), -sin(centre))
-      away <- min(apart(first), apart(far)) - near - sin(abs(far - first) / 2) * .proved(across, 1e-3 * tail)
-      if (away > 0 && (away > .proved(here, 0.999 * tail) || away > reach(here, 0.999 * tail))) next
       if (abs(far - first) <= abs(far - middle) / 1000.5 || abs(far - middle) <= 1e-12) return(tan(far) * sizes[1] / sizes[2])
       ways <- c(ways, list(c(first, centre), c(centre, far)))
     }
@@ -214,7 +236,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 
 .ready <- function(told) {
   if (!told$held) stop("report.html does not hold the rows of ", told$name, ": ask Python", call. = FALSE)
-  if (!told$known %in% c("law", "bounds") || !is.null(told$law$own)) stop("the errors of ", told$name, " are known from simulation alone: ask Python", call. = FALSE)
+  if (!told$known %in% c("law", "bounds")) stop("the errors of ", told$name, " are known from simulation alone: ask Python", call. = FALSE)
   held <- told
   held$columns <- unlist(told$columns)
   held$places <- unlist(told$places)
@@ -222,7 +244,12 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   for (name in c("value", "low", "high", "centre", "least", "most")) held[[name]] <- .numbers(told[[name]])
   held["sums"] <- list(.sparse(told$sums))
   if (!is.null(told$tree)) held$tree <- list(parents = .unrun(told$tree$parents) + 1, by = told$tree$by)
-  if (!is.null(told$law)) {
+  if (!is.null(told$law$own)) {
+    law <- told$law
+    law$variance <- vapply(law$variance, .number, 0)
+    held$law <- law
+    held$noise <- .studied_noise(law)
+  } else if (!is.null(told$law)) {
     law <- told$law
     for (name in c("parameter", "variance", "spreads")) law[[name]] <- vapply(law[[name]], .number, 0)
     law$which <- .unrun(law$which) + 1
@@ -247,13 +274,35 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   as.numeric(unlist(told))
 }
 
-.doubles <- function(text) {
+# Some figures of which all are sums: their covariance, and simulated errors where the law has no formula.
+.studied_noise <- function(law) {
+  own <- unlist(law$own) + 1
+  others <- unlist(law$others) + 1
+  rest <- matrix(.numbers(law$rest), length(own), byrow = TRUE)
+  covariance <- matrix(.numbers(law$covariance), length(own))
+  drawn <- if (law$kind == "study") {
+    size <- as.numeric(substring(law$bytes, 3))
+    bytes <- .bytes(law$drawn)
+    matrix(readBin(bytes, if (size == 8) "double" else "integer", length(bytes) / size, size = size, endian = "little"), law$size)
+  }
+  function(weights) {
+    few <- weights[own] + if (length(others)) as.vector(rest %*% weights[others]) else 0
+    error <- sqrt(max(sum(few * (covariance %*% few)), 0)) + law$rounded * sum(abs(weights))
+    if (is.null(drawn)) list(error = error, normal = TRUE) else list(error = error, errors = as.vector(drawn %*% few))
+  }
+}
+
+.bytes <- function(text) {
   signs <- c(LETTERS, letters, 0:9, "-", "_")
   codes <- match(strsplit(gsub("=", "", text), "")[[1]], signs) - 1
   codes <- matrix(c(codes, rep(0, -length(codes) %% 4)), 4)
-  bytes <- rbind(codes[1, ] * 4 + codes[2, ] %/% 16, (codes[2, ] %% 16) * 16 + codes[3, ] %/% 4, (codes[3, ] %% 4) * 64 + codes[4, ])
-  count <- (nchar(gsub("=", "", text)) * 3) %/% 4 %/% 8
-  readBin(as.raw(bytes), "double", count, size = 8, endian = "little")
+  made <- rbind(codes[1, ] * 4 + codes[2, ] %/% 16, (codes[2, ] %% 16) * 16 + codes[3, ] %/% 4, (codes[3, ] %% 4) * 64 + codes[4, ])
+  as.raw(made)[seq_len((nchar(gsub("=", "", text)) * 3) %/% 4)]
+}
+
+.doubles <- function(text) {
+  bytes <- .bytes(text)
+  readBin(bytes, "double", length(bytes) / 8, size = 8, endian = "little")
 }
 
 .sparse <- function(told) {
@@ -462,9 +511,17 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 .far <- function(sum, tail) {
   if (sum$error == 0) return(0)
   if (isTRUE(sum$normal)) return(sum$error * stats::qnorm(1 - tail))
+  if (!is.null(sum$errors)) return(.reach(abs(sum$errors), tail))
   found <- .least(sum, tail)
   if (is.null(found)) found <- .wide(sum, tail)
   if (is.null(found)) stop("so rare an error cannot be computed here: ask Python", call. = FALSE) else found
+}
+
+# A limit that so many simulated |e| keep but for 2·tail of the time: so few do once in 1,000,000 times.
+.reach <- function(sizes, tail) {
+  rank <- stats::qbinom(1e-6, length(sizes), 1 - 2 * tail, lower.tail = FALSE) + 1
+  if (rank > length(sizes)) stop("so rare an error cannot be computed here: ask Python", call. = FALSE)
+  sort(sizes)[rank]
 }
 
 .least <- function(sum, tail) {

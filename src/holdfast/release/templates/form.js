@@ -23,7 +23,7 @@
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
   const drawn = (rows, caption) => {
     const figure = make("figure"), ends = rows.flatMap((row) => [row.value, row.low, row.high, 0]).filter(Number.isFinite);
-    const [least, most] = [Math.min(...ends), Math.max(...ends)], place = (x) => 100 * (Math.min(Math.max(x, least), most) - least) / (most - least || 1);
+    const [least, most] = [Math.min(...ends), Math.max(...ends)], place = (x) => 100 * (Math.min(Math.max(x, least), most) - least) / (most - least || 1) || 0;
     const list = make("ul", "", { className: "bands" });
     for (const row of rows) {
       const item = make("li"), picture = document.createElementNS(SVG, "svg"), [value, between] = shown(row);
@@ -66,7 +66,7 @@
     try {
       const found = JSON.parse(decodeURIComponent(location.hash.slice(3)));
       const wheres = (where) => Object.fromEntries(Object.entries(where ?? {}).map(([name, some]) => [name, [some].flat().map(String)]));
-      if (!asked.told.some((each) => each.name === found.table) || !ASKS[found.ask]) return false;
+      if (!asked.told.some((each) => each.name === found.table) || !Object.hasOwn(ASKS, found.ask)) return false;
       Object.assign(state, { table: found.table, ask: found.ask, a: wheres(found.a), b: wheres(found.b), c: Number(found.c) || 0.95 });
       return true;
     } catch { return false; }
@@ -75,24 +75,24 @@
     const [name, some] = Object.entries(where).find(([, values]) => values.length > 1) ?? Object.entries(where)[0] ?? tables.refuse("pick some rows first");
     return some.map((value) => ({ ...where, [name]: [value] }));
   };
-  const covers = (c, k = 1) => (k === 1
+  const covers = (t, c, k = 1) => (t.known === "bounds" ? "These limits are certain. How large the noise is depends on the data, so no narrower ones can be given." : k === 1
     ? `Of 100 intervals that are made like this one, at least ${Number((100 * c).toPrecision(4))} hold the true figure.`
     : `All ${k} intervals hold their true figures together in at least ${Number((100 * c).toPrecision(4))} of 100 cases: each is made at ${(100 * (1 - (1 - c) / k)).toFixed(2)} % (Bonferroni).`);
   const odds = (wrong) => (wrong <= 2e-8 ? "in fewer than 1 of 10,000,000 cases" : `in at most ${(100 * wrong).toPrecision(2)} of 100 cases`);
   const ASKS = {
-    sum: ["Sum of the rows", (t, { a, c }) => [[{ name: named(a), ...tables.estimate(t, a, c) }], covers(c)]],
+    sum: ["Sum of the rows", (t, { a, c }) => [[{ name: named(a), ...tables.estimate(t, a, c) }], covers(t, c)]],
     each: ["Each row by itself", (t, { a, c }) => {
       const some = single(a);
-      return [some.map((where) => ({ name: named(where), ...tables.estimate(t, where, 1 - (1 - c) / some.length) })), covers(c, some.length)];
+      return [some.map((where) => ({ name: named(where), ...tables.estimate(t, where, 1 - (1 - c) / some.length) })), covers(t, c, some.length)];
     }],
-    share: ["Share of the rows in those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} of ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
-    ratio: ["Ratio to those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} : ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(c)], true],
+    share: ["Share of the rows in those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} of ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(t, c)], true],
+    ratio: ["Ratio to those compared with", (t, { a, b, c }) => [[{ name: `${named(a)} : ${named(b)}`, ...comparing.ratio(t, a, b, c) }], covers(t, c)], true],
     difference: ["Difference from those compared with", (t, { a, b, c }) => {
       const found = comparing.difference(t, a, b, c), { larger, wrong } = comparing.larger(t, a, b);
       const first = `${named(larger === "first" ? a : b)} is the larger one`;
       const which = larger === null || wrong >= 0.5 ? "Which is larger the figures do not tell." : wrong === 0 ? `${first}: that is certain.`
         : `${first}. If it were not, noise would make it look so ${odds(wrong)}.`;
-      return [[{ name: `${named(a)} \u2212 ${named(b)}`, ...found }], `${covers(c)} ${which}`];
+      return [[{ name: `${named(a)} \u2212 ${named(b)}`, ...found }], `${covers(t, c)} ${which}`];
     }, true],
     rank: ["Rank of each row", (t, { a, c }) => {
       const some = single(a), found = comparing.rank(t, some, c);
@@ -203,7 +203,7 @@
       return { name: again && levels.length ? own(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ") : text, value: t.value[i], low: t.low[i], high: t.high[i], centre: t.known === "law" ? t.centre[i] : null, walk: open, pick };
     });
     if (!told.length) { holder.replaceChildren(crumbs); return; }
-    const caption = `Bars and lines are values, bands ${percent(t.confidence)} intervals${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.${movedOf(told)}`;
+    const caption = `Bars and lines are values, bands ${t.known === "bounds" ? "limits that are certain" : `${percent(t.confidence)} intervals`}${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.${movedOf(told)}`;
     holder.replaceChildren(crumbs, ordered(told) ? picture(told, caption) : drawn(told, caption));
   };
   const prepared = () => {

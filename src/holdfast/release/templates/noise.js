@@ -105,7 +105,7 @@ const noiseOf = (() => {
       return found;
     };
     const sum = {
-      error, phi, fallen: phi, lattice: law.integer, leaves: parts.map((each) => each[1]),
+      error, phi, fallen: phi, lattice: law.integer, key: parts.map(([k, size, times]) => `${k}*${size.toPrecision(12)}*${times}`).sort().join(), fars: law.fars ??= new Map(), leaves: parts.map((each) => each[1]),
       tilted: (t) => parts.reduce((found, [k, size, times]) => found + times * reaches.tilted(law, k, t * size), 0),
     };
     sum.around = reaches.around(sum);

@@ -171,7 +171,9 @@ const tables = (() => {
   };
   const far = (noise, tail) => {
     if (noise.normal) return noise.error * reaches.normal(tail);
-    const found = noise.errors ? reaches.simulated(noise.errors.map(Math.abs), tail) : reaches.least(noise, tail) ?? reaches.wide(noise, tail);
+    const place = noise.fars && `${noise.key}/${tail}`; /* many sums have the same noise: ranks ask for all pairs */
+    const found = noise.fars?.get(place) ?? (noise.errors ? reaches.simulated(noise.errors.map(Math.abs), tail) : reaches.least(noise, tail) ?? reaches.wide(noise, tail));
+    noise.fars?.set(place, found);
     return found === null ? refuse("So rare an error cannot be computed here: ask Python, hf.load(…).table().estimate(…).") : found;
   };
   const interval = (sum, confidence) => {
@@ -185,8 +187,12 @@ const tables = (() => {
   };
   const told = (value, error, [low, high], confidence, centre = null) => ({ value, low, high, standard_error: error, confidence, centre });
 
-  const weightsOf = (table, asked) => (asked instanceof Float64Array ? asked : Array.isArray(asked) ? Float64Array.from(asked) : rowsWhere(table, asked));
-  const checked = (confidence) => (confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
+  const weightsOf = (table, asked) => {
+    if (!Array.isArray(asked) && !(asked instanceof Float64Array)) return rowsWhere(table, asked ?? refuse("say which rows, such as {zone: \"A\"}"));
+    if (asked.length !== table.rows || !asked.every(Number.isFinite)) refuse(`weights must be ${table.rows} numbers, one for each row`);
+    return Float64Array.from(asked);
+  };
+  const checked = (confidence) => (Number.isFinite(confidence) && confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
   const estimate = (table, asked, confidence = 0.95) => {
     const sum = known(table, weightsOf(table, asked));
     return told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null);
