@@ -406,7 +406,8 @@ const noiseOf = (() => {
     return (weights) => {
       const all = leavesOf(weights), leaves = different(all), most = largest(leaves);
       if (!most) return { error: 0 };
-      const phi = prepared(weights), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
+      const known = new Map(), of = prepared(weights); /* the same angles are asked for at every confidence */
+      const phi = (x) => known.get(x) ?? known.set(x, of(x)).get(x), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
       let rough = 0;
       for (let v = 0; v < count; v += 1) if (all[v]) rough += all[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
       let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */
