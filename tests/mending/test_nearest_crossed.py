@@ -63,11 +63,34 @@ def test_a_table_of_three_levels_and_three_axes_is_the_very_nearest() -> None:
     assert distance == pytest.approx(least_distance(sums, noisy, mended.values), abs=1e-6)
 
 
+def test_real_figures_that_are_nearer_do_not_count_where_all_distances_have_one_parity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns, noisy, sums = areas(3, 4, (2, 6), 8)
+    bounds, lines, read = [], search._lines, search._read
+
+    def program_without_a_search(*words, **options):
+        assert options == {"nodes": 0}
+        return lines(*words, **options)
+
+    def noted(*words):
+        values, least = read(*words)
+        bounds.append(least)
+        return values, least
+
+    monkeypatch.setattr(search, "_lines", program_without_a_search)
+    monkeypatch.setattr(search, "_read", noted)
+    mended = hf.mend({**columns, "value": noisy}, HOLD)
+    assert mended.evidence.nearest
+    assert max(bounds) < mended.evidence.objective - 0.5
+    assert mended.evidence.objective == pytest.approx(least_distance(sums, noisy, mended.values), abs=1e-6)
+
+
 def test_where_no_program_settles_it_the_first_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    gaps, in_lines = [], search._in_lines
+    gaps, read = [], search._read
 
     def looser(*words, **options):
-        values, least = in_lines(*words, **options)
+        values, least = read(*words, **options)
         return values, least - 5.0
 
     for seed in range(3):
@@ -76,7 +99,7 @@ def test_where_no_program_settles_it_the_first_line_says_how_far_it_is(monkeypat
         assert best.evidence.nearest
         with monkeypatch.context() as patched:
             patched.setattr(search, "MOST_BRANCHED", 100)
-            patched.setattr(search, "_in_lines", looser)
+            patched.setattr(search, "_read", looser)
             near = hf.mend({**columns, "value": noisy}, HOLD)
         assert best.evidence.objective <= near.evidence.objective <= 1.02 * best.evidence.objective
         assert near.evidence.lower_bound <= best.evidence.objective + 1e-6

@@ -27,7 +27,11 @@ def by_formula(y: np.ndarray, W: np.ndarray) -> np.ndarray:
 def test_real_figures_are_those_of_the_formula(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y, W, e, F = rng.normal(10, 5, (2, 6)), covariance(seed), rng.uniform(0.5, 2, 6), rng.normal(size=(6, 2))
-    for errors, full in ((None, np.eye(6)), (e, np.diag(e**2)), (W, W), ((e, F), np.diag(e**2) + F @ F.T)):
+    one = F[:, 0]
+    for errors, full in (
+        (None, np.eye(6)), (e, np.diag(e**2)), (W, W), ((e, F), np.diag(e**2) + F @ F.T),
+        ((2.0, one), 4 * np.eye(6) + np.outer(one, one)),
+    ):  # fmt: skip
         found = hf.reconcile(y, TREE, errors, step=None)
         assert found.values == pytest.approx(np.array([by_formula(row, full) for row in y]), abs=1e-8)
         moves = found.values - y
@@ -109,6 +113,23 @@ def test_missing_figures_have_the_bars_of_what_they_follow_from_and_none_where_t
     assert open_.interval()[3].tolist() == [-np.inf, np.inf]
 
 
+@pytest.mark.parametrize("far", [10**6, 10**9, 10**13])
+def test_large_figures_move_as_small_ones_do(far: int) -> None:
+    base = TREE.sum_up(np.array([3, 2, 5])) * far
+    y = np.array([10.5, 6.25, 5.75, 2.5, 3.25, 4.5])
+    small = hf.reconcile(y, TREE, [1, 2, 1, 1, 0.5, 1])
+    large = hf.reconcile(base + y, [TREE, hf.nonnegative()], [1, 2, 1, 1, 0.5, 1])
+    assert (large.values - base).tolist() == small.values.tolist()
+    assert large.nearest
+    rules = [TREE, hf.nonnegative()]
+    whole, real = (hf.reconcile(y * far, rules, np.sqrt(y * far), step=step) for step in (1, None))  # moves of millions
+    assert whole.nearest
+    assert np.abs(whole.values @ A.T).max() == 0
+    assert np.abs(whole.values - real.values).max() < 3
+    with pytest.raises(hf.Refused, match="larger step"):
+        hf.reconcile(y * far, TREE, step=1e-12)
+
+
 def test_rules_that_are_said_twice_count_once() -> None:
     y = [10, 6, 5, 3, 3, 4]
     once, twice = (hf.reconcile(y, rules, 1.0) for rules in ([TREE], [TREE, TREE, hf.equals(A, [0, 0, 0])]))
@@ -143,6 +164,15 @@ def test_intervals_cover_as_they_say() -> None:
         (TREE, {"exact": [0, 0]}, "every figure once"),
         (TREE, {"exact": [6]}, "figure 6, which is not there"),
         ("tree", {}, "rules must be"),
+        (None, {}, "rules must be"),
+        (TREE, {"exact": 0}, "exact must"),
+        (TREE, {"exact": [0.5]}, "exact must"),
+        (TREE, {"exact": ["a"]}, "exact must"),
+        (TREE, {"errors": -1}, "above 0"),
+        (TREE, {"errors": 0}, "above 0"),
+        (TREE, {"errors": "a"}, "errors must"),
+        (TREE, {"errors": np.nan}, "errors must"),
+        (TREE, {"errors": (1.0, np.ones((6, 2, 1)))}, "one for each figure"),
         (hf.equals([[2, 0, 0, 0, 0, 0]], [3]), {}, "step"),
     ],
 )
@@ -151,3 +181,8 @@ def test_bad_input_is_refused_in_one_sentence(rules, options, words) -> None:
         hf.reconcile([10, 6, 5, 3, 3, 4], rules, **options)
     assert words in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_figures_that_are_all_missing_are_refused() -> None:
+    with pytest.raises(hf.Refused, match="every figure is missing"):
+        hf.reconcile([[10, 6, 5, 3, 3, 4], [np.nan] * 6], TREE)

@@ -27,7 +27,7 @@ REFUSED = {
     "two readings, English": (["10", "1,234"], None, "'1,234' in row 2 is 1.234 or 1234"),
     "two ways": (["1,204.5", "3,5"], None, "row 2 of 'value' holds '3,5', which is written in another way"),
     "not as the country writes": (["1,204.5"], "de", "written in another way"),
-    "a dash": (["5", "–"], None, "it means 'zero'; pass marks='de'"),
+    "a dash": (["5", "–"], None, "it means 'zero'; pass marks={'–': 'zero'}, or marks='de'"),
     "brackets": (["5", "(3)"], None, "below zero in accounts"),
     "another mark": (["5", "#"], None, "marks={'#': 'unknown'}"),
     "a country": (["5"], "dee", "did you mean 'de'"),

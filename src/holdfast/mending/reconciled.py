@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, diags_array
 
-from holdfast.arguments import Number, Refused, positive, probability, rational, reals, whole_numbers
+from holdfast.arguments import Number, Refused, listed, positive, probability, rational, reals, whole_numbers
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints import Constraint, System, consistent, fixed
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
@@ -24,6 +24,8 @@ from holdfast.rooms import sparse_linalg, special
 
 #: How much larger than the largest variance that of a missing figure is; entries up to which errors are computed.
 OPEN, MOST_ENTRIES = 1e6, 1 << 25
+#: Figures stay below so many steps: whole numbers beyond are not told apart well enough.
+MOST_STEPS = 1e15
 #: The least part of a shrunk covariance that is diagonal.
 LEAST_SHARE = 1e-6
 #: A covariance may miss symmetry and zero by this share of its largest entry.
@@ -124,6 +126,10 @@ def reconcile(
     rows = np.atleast_2d(given).astype(np.float64)
     unit = Fraction(1) if step is None else positive("step", step)
     base, n = _together(rules), rows.shape[1]
+    if np.isnan(rows).all(axis=1).any():
+        raise Refused("every figure is missing: there is nothing to reconcile")
+    if step is not None and np.nanmax(np.abs(rows)) / float(unit) >= MOST_STEPS:
+        raise Refused(f"figures must stay below {MOST_STEPS:.0e} steps: pass a larger step")
     covariance = _covariance(errors, n)
     made, helds, bests = [], {}, {}
     for row in rows:
@@ -152,17 +158,19 @@ def reconcile(
 
 
 def _together(rules: Any) -> Constraint:
-    listed = [rules] if isinstance(rules, (Constraint, Hierarchy)) else list(rules)
-    made = [consistent(each) if isinstance(each, Hierarchy) else each for each in listed]
+    wanted = "a hierarchy, constraints without invariants or unions, or a list of these"
+    given = [rules] if isinstance(rules, (Constraint, Hierarchy)) else listed("rules", rules, wanted)
+    made = [consistent(each) if isinstance(each, Hierarchy) else each for each in given]
     if not made or not all(isinstance(each, Constraint) and not each.has_invariants | each.is_union for each in made):
-        raise Refused("rules must be a hierarchy, constraints without invariants or unions, or a list of these")
+        raise Refused(f"rules must be {wanted}")
     return reduce(and_, made)
 
 
 def _exact(said: Any, row: Floats, n: int) -> dict[int, Fraction]:
-    pairs = dict(said) if isinstance(said, Mapping) else {int(at): None for at in said or ()}
-    if said is not None and len(pairs) < len(said):
-        raise Refused("exact must name every figure once")
+    entries = [] if said is None else listed("exact", said, "a list of positions, or map them to values")
+    pairs = dict(said) if isinstance(said, Mapping) else dict.fromkeys(entries)
+    if not all(isinstance(at, int | np.integer) for at in entries) or len(pairs) < len(entries):
+        raise Refused("exact must name every figure once, by its position")
     for at, value in pairs.items():
         if not 0 <= int(at) < n or (value is None and not np.isfinite(row[int(at)])):
             raise Refused(f"exact names figure {at}, which is not there: give its value, exact={{{at}: …}}")
@@ -176,18 +184,20 @@ def _covariance(errors: Any, n: int) -> Covariance:
     if isinstance(errors, Mapping):
         return _of_residuals(errors, n)
     if isinstance(errors, tuple) and len(errors) == 2:
-        own, factors = reals("errors", errors[0], (n,)) ** 2, reals("factors", errors[1])
-    elif np.ndim(errors if errors is not None else 1) == 2:
-        full = reals("errors", errors, (n, n))
+        errors, factors = errors[0], reals("factors", errors[1])
+        factors = factors[:, None] if factors.ndim == 1 else factors
+    given = reals("errors", 1 if errors is None else errors)
+    if given.ndim == 2 and not factors.size:
+        full = reals("errors", given, (n, n))
         values, vectors = np.linalg.eigh((full + full.T) / 2)
         size = np.abs(full).max()
         if np.abs(full - full.T).max() > ROUNDED * size or values[0] < ROUNDED * size:
             raise Refused("errors are no covariance: it must be symmetric, and positive in every direction")
         own, factors = np.full(n, values[0]), vectors * np.sqrt(values - values[0])
     else:
-        one = errors is None or np.ndim(errors) == 0
-        own = np.full(n, float(errors or 1)) ** 2 if one else reals("errors", errors, (n,)) ** 2
-    if factors.shape[:1] != (n,) or (own <= 0).any():
+        own = np.full(n, given) if given.ndim == 0 else reals("errors", given, (n,))
+        own = np.where(own > 0, own, 0.0) ** 2
+    if factors.shape[:1] != (n,) or factors.ndim != 2 or (own <= 0).any():
         raise Refused("errors must be above 0, one for each figure: name figures that are known in exact")
     return Covariance(own, factors)
 
@@ -227,7 +237,7 @@ def _moved(y: Floats, rules: Constraint, system: System, best: Linear, *, real: 
         nearest = search.nearest_real(target, covariance.factors)
         if nearest is None:
             raise Refused("no real figures satisfy what must hold, or none were found: look for rules that contradict")
-        point = nearest
+        point = nearest[0]
     least = float(covariance.distances((point - y)[None])[0])
     if real:
         return point, point, least, 0.0, spread

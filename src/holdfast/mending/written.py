@@ -183,7 +183,7 @@ def _advice(text: str) -> str:
     if known:
         country, meaning = next(iter(known.items()))
         return (
-            f"in tables of {', '.join(map(repr, known))} it means {meaning!r}; pass marks={country!r}, or "
-            f"marks={{{text!r}: {meaning!r}}}"
+            f"in tables of {', '.join(map(repr, known))} it means {meaning!r}; pass marks={{{text!r}: {meaning!r}}}, "
+            f"or marks={country!r} where thousands are written as there, too"
         )
     return f"if it is a mark, say what it means, as in marks={{{text!r}: 'unknown'}}"
