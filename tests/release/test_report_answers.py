@@ -324,6 +324,21 @@ def test_no_label_becomes_a_script_or_an_element(opened, tmp_path):
     assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
 
 
+@pytest.mark.parametrize("column", ["constructor", "__proto__", "toString"])
+def test_a_column_has_any_name(opened, tmp_path, column):
+    path = released.written(tmp_path, "histogram", records={})
+    for each in (path, tmp_path / "trips.csv"):
+        each.write_text(each.read_text().replace("age", column), encoding="utf-8")
+    page, table = opened.page(release(Job.from_spec(read_spec(path))) / "report.html"), load(tmp_path / "out").table()
+    page("document.querySelectorAll('#walk .pick')[1].click()")
+    assert page("document.querySelector('#answer .said').textContent").startswith("adult: ")
+    page = opened.page(page("location.href"))  # the link that holds the question
+    assert page("document.querySelector('#answer .said').textContent").startswith("adult: ")
+    known = table.estimate({column: ["adult", "old"]}, confidence=0.9)
+    assert page(f"holdfast.estimate({{['{column}']: ['adult', 'old']}}, 0.9).low") == known.low
+    assert page.seen("Runtime.exceptionThrown", "Log.entryAdded") == []
+
+
 def test_rows_of_a_table_too_large_for_the_page_come_from_its_file(opened, tmp_path, monkeypatch):
     monkeypatch.setattr(asked, "HELD", 2)
     folder = release(released.job(tmp_path, "moved"))

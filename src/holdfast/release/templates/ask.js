@@ -29,7 +29,7 @@ const asked = (() => {
     const head = rows.shift() ?? [], at = (column) => head.indexOf(column);
     if (["level", ...one.columns, "value"].some((column) => at(column) < 0)) tables.refuse(`this file is not ${one.csv}: columns are missing`);
     const names = ["level", ...one.columns, ...one.labels.map((each) => `${each}_label`)].filter((each) => at(each) >= 0);
-    const ready = { ...one, held: true, known: "file", texts: {}, codes: {}, rows: rows.length };
+    const ready = { ...one, held: true, known: "file", texts: Object.create(null), codes: Object.create(null), rows: rows.length };
     for (const column of names) {
       const number = new Map();
       ready.codes[column] = Int32Array.from(rows, (each) => {

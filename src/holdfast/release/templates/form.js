@@ -5,7 +5,9 @@
   const SHOWN = 200, FEW = 4, SVG = "http://www.w3.org/2000/svg";
   const make = (tag, words = "", more = {}) => Object.assign(document.createElement(tag), { textContent: words }, more);
   const at = (id) => document.getElementById(id);
-  const state = { table: asked.told[0].name, ask: "sum", a: {}, b: {}, c: 0.95 };
+  /* Columns have any name, also __proto__ and constructor: what is kept by name has no prototype. */
+  const bare = (pairs = []) => pairs.reduce((found, [name, value]) => { found[name] = value; return found; }, Object.create(null));
+  const state = { table: asked.told[0].name, ask: "sum", a: bare(), b: bare(), c: 0.95 };
   const places = (given, width) => {
     const value = given + 0 === 0 ? 0 : given;
     const digits = width > 0 && Number.isFinite(width) && value % 1 ? Math.min(Math.max(Math.min(1 - Math.floor(Math.log10(width)), 6 - Math.floor(Math.log10(Math.abs(value)))), 0), 12) : 0;
@@ -65,7 +67,7 @@
     if (!location.hash.startsWith("#q=")) return false;
     try {
       const found = JSON.parse(decodeURIComponent(location.hash.slice(3)));
-      const wheres = (where) => Object.fromEntries(Object.entries(where ?? {}).map(([name, some]) => [name, [some].flat().map(String)]));
+      const wheres = (where) => bare(Object.entries(where ?? {}).map(([name, some]) => [name, [some].flat().map(String)]));
       if (!asked.told.some((each) => each.name === found.table) || !Object.hasOwn(ASKS, found.ask)) return false;
       Object.assign(state, { table: found.table, ask: found.ask, a: wheres(found.a), b: wheres(found.b), c: Number(found.c) || 0.95 });
       return true;
@@ -73,7 +75,7 @@
   };
   const single = (where) => {
     const [name, some] = Object.entries(where).find(([, values]) => values.length > 1) ?? Object.entries(where)[0] ?? tables.refuse("pick some rows first");
-    return some.map((value) => ({ ...where, [name]: [value] }));
+    return some.map((value) => bare([...Object.entries(where), [name, [value]]]));
   };
   const covers = (t, c, k = 1) => (t.known === "bounds" ? "These limits are certain. How large the noise is depends on the data, so no narrower ones can be given." : k === 1
     ? `Of 100 intervals that are made like this one, at least ${Number((100 * c).toPrecision(4))} hold the true figure.`
@@ -196,7 +198,7 @@
       if (open) open.addEventListener("click", () => { walk(t, [...path.slice(0, depth), name]); at("walk").querySelector("button")?.focus(); });
       pick.setAttribute("aria-label", `pick ${text}`);
       pick.addEventListener("click", () => {
-        state.a = levels.length && !own(i).length ? { [column]: [...new Set([...(state.a[column] ?? []), name])] } : Object.fromEntries((levels.length ? [column, ...own(i)] : named(i)).map((each) => [each, [t.texts[each][t.codes[each][i]]]]));
+        state.a = levels.length && !own(i).length ? bare([[column, [...new Set([...(state.a[column] ?? []), name])]]]) : bare((levels.length ? [column, ...own(i)] : named(i)).map((each) => [each, [t.texts[each][t.codes[each][i]]]]));
         picker("a", t);
         ask();
       });
@@ -222,7 +224,7 @@
   };
   const started = () => {
     const linked = followed();
-    choose("which", asked.told.map((each) => [each.name, each.name]), state.table, (name) => { Object.assign(state, { table: name, a: {}, b: {} }); prepared(); at("answer").replaceChildren(); });
+    choose("which", asked.told.map((each) => [each.name, each.name]), state.table, (name) => { Object.assign(state, { table: name, a: bare(), b: bare() }); prepared(); at("answer").replaceChildren(); });
     at("which").closest("label").hidden = asked.told.length === 1;
     choose("kind", Object.entries(ASKS).map(([key, [words]]) => [key, words]), state.ask, (name) => { state.ask = name; at("to").hidden = !ASKS[name][2]; ask(); });
     const levels = [...new Set([0.8, 0.9, 0.95, 0.99, state.c])].sort((a, b) => a - b);

@@ -26,7 +26,7 @@ const tables = (() => {
   const read = (told) => {
     const table = { ...told };
     if (!told.held) return table;
-    table.texts = {}; table.codes = {};
+    table.texts = Object.create(null); table.codes = Object.create(null);
     for (const [name, column] of Object.entries(told.names)) {
       table.texts[name] = column.texts;
       table.codes[name] = Int32Array.from(unrun(column.codes));
@@ -86,11 +86,11 @@ const tables = (() => {
     return table.levels[holding.reduce((best, each) => (less(each, best) ? each : best)).i];
   };
   const rowsWhere = (table, where) => {
-    const chosen = new Uint8Array(table.rows).fill(1), named = {};
+    const chosen = new Uint8Array(table.rows).fill(1), named = Object.create(null);
     for (const [column, wanted] of Object.entries(where)) {
       if (column === "level" || !Object.hasOwn(table.codes, column)) refuse(`there is no column ${quoted(column)}`);
       const values = Array.isArray(wanted) ? wanted.map(String) : [String(wanted)], found = table.codes[column];
-      const places = (table.places_of ??= {})[column] ??= new Map(table.texts[column].map((text, code) => [text, code]));
+      const places = (table.places_of ??= Object.create(null))[column] ??= new Map(table.texts[column].map((text, code) => [text, code]));
       const codes = new Set(values.map((value) => places.get(value) ?? refuse(`${quoted(column)} has no value ${quoted(value)}`)));
       for (let i = 0; i < found.length; i += 1) if (!codes.has(found[i])) chosen[i] = 0;
       const plain = table.labels.find((name) => name + LABEL === column) ?? column;
