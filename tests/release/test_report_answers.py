@@ -17,6 +17,7 @@ from holdfast.release.certificate.load import load
 from holdfast.release.certificate.naming import weights_of
 from holdfast.release.job.job import Job
 from holdfast.release.report import asked
+from holdfast.release.report.page import site
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -298,6 +299,29 @@ def test_axe_finds_no_violation(opened, folders, axe, kind, width, dark):
     page("document.querySelectorAll('details').forEach(each => each.open = true)")
     page("new Promise(done => setTimeout(done, 100))")
     page("document.querySelector('#walk .pick').click()")
+    page(f"{axe};0")
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    assert page(f"axe.run({{runOnly: {tags}}}).then(found => found.violations.map(each => each.id))") == []
+    assert page("document.documentElement.scrollWidth") == width
+
+
+def test_months_are_a_line_whose_words_have_one_size_on_every_screen(opened, tmp_path):
+    path = released.written(tmp_path, "histogram", records={})
+    months = ", ".join(f'"2026-{month:02d}"' for month in range(1, 13))
+    path.write_text(path.read_text().replace("age: [child, adult, old]", f"age: [{months}]"), encoding="utf-8")
+    folder = release(Job.from_spec(read_spec(path)))
+    for width in (360, 800, 1400):
+        page = opened.page(folder / "report.html", width)
+        line = page("document.querySelector('#walk .line').getAttribute('d')")
+        assert line.count("L") == 11
+        assert page("document.querySelector('#walk svg').getScreenCTM().a") == pytest.approx(1, abs=0.01)
+        assert page("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1400, False)])
+def test_axe_finds_no_violation_in_the_index_of_a_site(opened, folders, axe, tmp_path, width, dark):
+    index = site([folders(kind) for kind in ("hierarchy by onto", "cube")], tmp_path / "site")
+    page = opened.page(index, width, dark=dark)
     page(f"{axe};0")
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
     assert page(f"axe.run({{runOnly: {tags}}}).then(found => found.violations.map(each => each.id))") == []

@@ -45,12 +45,12 @@
     return figure;
   };
   const series = (rows, caption) => {
-    const figure = make("figure"), picture = document.createElementNS(SVG, "svg"), [width, height] = [640, 220];
+    const figure = make("figure"), picture = document.createElementNS(SVG, "svg"), [width, height] = [Math.min(Math.max(form.clientWidth, 280), 720), 220]; /* so that its words have the size of all others */
     const ends = rows.flatMap((row) => [row.value, row.low, row.high]).filter(Number.isFinite), [least, most] = [Math.min(0, ...ends), Math.max(...ends)];
     const x = (i) => 50 + (width - 60) * i / (rows.length - 1), y = (v) => 10 + (height - 40) * (1 - (Math.min(Math.max(v, least), most) - least) / (most - least || 1));
     const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
     const add = (tag, given, words) => { const one = document.createElementNS(SVG, tag); for (const [name, text] of Object.entries(given)) one.setAttribute(name, text); if (words) one.textContent = words; picture.append(one); };
-    for (const [name, text] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${caption} ${rows.map((row) => `${row.name}: ${shown(row)[0]}`).join("; ")}` })) picture.setAttribute(name, text);
+    for (const [name, text] of Object.entries({ width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${caption} ${rows.map((row) => `${row.name}: ${shown(row)[0]}`).join("; ")}` })) picture.setAttribute(name, text);
     add("path", { class: "band", d: `${path(rows.map((row, i) => [x(i), y(row.high)]))}${path(rows.map((row, i) => [x(i), y(row.low)]).reverse()).replace("M", "L")}Z` });
     add("path", { class: "line", d: path(rows.map((row, i) => [x(i), y(row.value)])) });
     for (const value of [least, most]) add("text", { x: 44, y: y(value) + 4, "text-anchor": "end" }, places(value, 1));
