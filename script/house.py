@@ -40,7 +40,7 @@ BUDGET = {
     "exchange": 480,
     "given": 3_200,
     "mechanism": 3_300,
-    "mending": 3_480,
+    "mending": 3_510,
     "noise": 2_500,
     "onto": 4_100,
     "page": 1_250,

@@ -98,6 +98,10 @@ def test_exact_figures_steps_and_missing_ones() -> None:
     given = hf.reconcile(y, TREE, exact={0: 12})
     assert given.values[:, 0].tolist() == [12, 12]
     assert given.most(1).tolist() == [0]
+    told = str(found).splitlines()
+    assert told[0].endswith("the nearest")
+    assert told[1] == "consistent(6 nodes): 2 of 3 did not hold"
+    assert "figure 0 − figure 1 − figure 2): -1, but must be = 0" in told[2]
 
 
 def test_missing_figures_have_the_bars_of_what_they_follow_from_and_none_where_they_follow_from_nothing() -> None:

@@ -26,6 +26,8 @@ from holdfast.rooms import sparse_linalg, special
 OPEN, MOST_ENTRIES = 1e6, 1 << 25
 #: Figures stay below so many steps: whole numbers beyond are not told apart well enough.
 MOST_STEPS = 1e15
+#: Kinds of broken rules, rules and moves that are told.
+SHOWN = 5
 #: The least part of a shrunk covariance that is diagonal.
 LEAST_SHARE = 1e-6
 #: A covariance may miss symmetry and zero by this share of its largest entry.
@@ -46,6 +48,19 @@ class Reconciled:
     broken: list[list[Kept]]
     estimate: Floats
     standard_error: Floats | None
+
+    def __str__(self) -> str:
+        horizons, figures = np.atleast_2d(self.values).shape
+        share = 100 * (self.gap / np.maximum(self.distance, np.finfo(float).tiny)).max()
+        near = "the nearest" if self.nearest else f"at most {share:.2g} % could be saved"
+        kinds = [kind for row in self.broken for kind in row if kind.rows.size]
+        words = [
+            f"{figures:,} figures at {horizons:,} horizons, all rules hold: distance {self.distance.sum():.4g}, {near}",
+            *(f"{each.name}: {each.rows.size:,} of {each.compared:,} did not hold" for each in kinds[:SHOWN]),
+            *(f"  {each}" for kind in kinds[:1] for each in kind.largest(SHOWN)),
+            f"moved most: figures {', '.join(map(str, self.most(SHOWN).tolist()))}",
+        ]
+        return "\n".join(words)
 
     @property
     def nearest(self) -> bool:
@@ -280,6 +295,12 @@ class Linear:
         variances = self.covariance.own + (self.covariance.factors**2).sum(axis=1)
         if self.A.shape[0] * variances.size > MOST_ENTRIES:
             return np.full(variances.size, np.nan)
-        across = self.covariance.times(self.A.T.toarray())
-        left = np.maximum(variances - (across * self._prices(across.T).T).sum(axis=1), 0.0)
+        prices, own = self._prices(np.eye(self.A.shape[0])), diags_array(self.covariance.own)
+        if self.covariance.factors.shape[1]:
+            across = self.covariance.times(self.A.T.toarray())
+            taken = (across * (across @ prices)).sum(axis=1)
+        else:
+            alone = csc_array(own @ self.A.T)
+            taken = np.asarray(alone.multiply(alone @ prices).sum(axis=1)).ravel()
+        left = np.maximum(variances - taken, 0.0)
         return np.sqrt(np.where(left > self.covariance.undecided, np.inf, left))
