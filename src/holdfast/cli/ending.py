@@ -61,6 +61,20 @@ class Ending(Exception):
         self.code = code
 
 
+#: What is true of a release until it is charged.
+NOTHING = "nothing was charged, drawn or published"
+
+
+@contextmanager
+def nothing_yet() -> Iterator[None]:
+    """Let an end from outside say that nothing happened."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.add_note(NOTHING)
+        raise
+
+
 class Terminated(KeyboardInterrupt):
     """A scheduler asked the process to end (SIGTERM), which ends like an interrupted one."""
 

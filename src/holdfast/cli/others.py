@@ -339,7 +339,9 @@ def schema(
 def init(
     domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
-    source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
+    source: Annotated[
+        str, typer.Option("--source", "--from", help="The records to name in it: a file, or the address of a database.")
+    ] = "records.parquet",
     table: Annotated[str | None, typer.Option("--table", help="The table or view in a database.")] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.ending import Ending, Folder, Json, Output, Quiet, SpecFile, verb
+from holdfast.cli.ending import Ending, Folder, Json, Output, Quiet, SpecFile, nothing_yet, verb
 from holdfast.cli.machine import ledger_of
 from holdfast.progress import command
 
@@ -114,7 +114,6 @@ def release(
     """Make the release; the ledger is charged before anything is drawn."""
     from holdfast.arguments import Refused
     from holdfast.cli import showing
-    from holdfast.release.ends import refuse_early
 
     if dry_run + witnessed + (nonce is not None) + (run_id is not None) > 1:
         raise Refused("--dry-run, --witnessed, --nonce and --id are ways of their own: give one of them")
@@ -124,12 +123,16 @@ def release(
             _end_if_made(shapes, run_id, json, quiet)
         refuse_early(shapes, output, records=nonce is None)
 
-    job = job_of(spec, quiet or json, first, progress)
+    with nothing_yet():
+        from holdfast.release.ends import refuse_early
+        from holdfast.release.run import could_release
+        from holdfast.release.run import release as released
+        from holdfast.release.witnessed import commit, draw_committed
+
+        job = job_of(spec, quiet or json, first, progress)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         with command(quiet=quiet or json, as_json=progress) as step:
-            from holdfast.release.run import could_release
-
             could_release(job, folder, step=step)
         content: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = (
@@ -141,9 +144,6 @@ def release(
         notes: list[str] = []
         try:
             with command(quiet=quiet or json, as_json=progress) as step:
-                from holdfast.release.run import release as released
-                from holdfast.release.witnessed import commit, draw_committed
-
                 told: dict[str, Any] = {"output": output, "step": step, "aside": asides.append}
                 committed = commit(job, **told, note=notes.append) if witnessed else None
                 if nonce is not None:

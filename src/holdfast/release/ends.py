@@ -57,6 +57,8 @@ def made_already(spec: Spec, run_id: str, ledger: Ledger | None = None) -> Path 
     entry = book.became(identity_of(run_id))
     if entry is None:
         return None
+    if entry.spec_hash != spec.hash:
+        raise Refused(f"run {run_id!r} of {entry.when[:10]} released another spec: give this one another id")
     if entry.state == STATES["published"] and entry.folder is not None:
         return Path(entry.folder)
     raise Refused(

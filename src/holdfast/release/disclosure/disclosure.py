@@ -339,8 +339,10 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
         if each.rows.size:
             sums = listed(each.table.layout, np.intersect1d(each.rows, each.sums), SUMMED)
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
+            past = " and ".join(release for release, _ in each.before)
+            beside = f", with those published exactly by {past}," if past else ""
             raise Refused(
-                f"the exact figures determine {counted(each.rows.size, 'other figure', 'other figures')} of the table "
+                f"the exact figures{beside} determine {counted(each.rows.size, 'other figure', 'other figures')} of the table "
                 f"{each.table.name!r}{named}, whatever epsilon says: {REMEDY}"
             )
         if each.open.size:

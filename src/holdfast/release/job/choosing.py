@@ -134,6 +134,8 @@ def _tried(choice: Choice, law: str, method: str, target: Target, *, measured: b
         one.mechanism = fitted
     except Refused as refusal:
         one.refused = in_words_of_the_spec(choice.layout, str(refusal))
+        if choice.layout.asked.method == "auto":
+            one.refused = one.refused.partition("; otherwise write method")[0]
     return one
 
 

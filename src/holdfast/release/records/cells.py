@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -276,13 +276,20 @@ DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 def nearest(value: str, names: Sequence[str]) -> tuple[str, str] | None:
     """Return the name meant and what it differs in, or nothing where no single name is near."""
-    for what, plain in DIFFERENCES:
-        wanted = plain(value)
-        found = {name for name in names if plain(name) == wanted}
-        if len(found) == 1:
-            return found.pop(), what
-    if len(names) <= MOST_COMPARED:
-        similar = difflib.get_close_matches(value, names, n=1)
-        if similar:
-            return similar[0], "spelling"
-    return None
+    return next(meant([value], names))
+
+
+def meant(values: Iterable[str], names: Sequence[str], spelled: int = 1) -> Iterator[tuple[str, str] | None]:
+    """The same for many values; similar spellings, which take long, are looked for in the first `spelled` others."""
+    alike: list[dict[str, set[str]]] = [{} for _ in DIFFERENCES]
+    for (_, plain), found in zip(DIFFERENCES, alike, strict=True):
+        for name in names:
+            found.setdefault(plain(name), set()).add(name)
+    for value in values:
+        same = ((found.get(plain(value), ()), what) for (what, plain), found in zip(DIFFERENCES, alike, strict=True))
+        near = next(((next(iter(some)), what) for some, what in same if len(some) == 1), None)
+        if near is None and spelled and len(names) <= MOST_COMPARED:
+            spelled -= 1
+            similar = difflib.get_close_matches(value, names, n=1)
+            near = (similar[0], "spelling") if similar else None
+        yield near

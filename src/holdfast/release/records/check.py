@@ -21,7 +21,7 @@ from holdfast.release.records.cells import (
     count_cells,
     faults,
     foreign,
-    nearest,
+    meant,
 )
 from holdfast.release.records.sources import Asked
 from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
@@ -31,8 +31,9 @@ from holdfast.release.table.laid import Laid, LaidTable
 
 HEADING = "For the curator's eyes: exact and not protected; do not publish or keep it"
 EMPTY = "There are no records: a table of zeros is a valid release."
-#: Values and figures that are shown of each kind, and values that are compared with public names.
-SHOWN, MEANT = 10, 200
+#: Values and figures that are shown of each kind, values in a list of spellings, and how many are compared with every
+#: public name, letter by letter.
+SHOWN, LISTED, SPELLED = 10, 100_000, 200
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ def _table(
     elsewhere: dict[str, tuple[int, str]],
 ) -> CheckedTable:
     strange: list[Foreign] = []
-    meant: list[tuple[str, ...]] = []
+    spellings: list[tuple[str, ...]] = []
     different: dict[str, int] = {}
     figures: dict[str, int] = {}
     for i, key in enumerate(table.layout.keys):
@@ -241,13 +242,14 @@ def _table(
             different[" / ".join(columns)] = int(count)
             known = [texts.tolist() for column, texts in zip(key.columns, key.values, strict=True) if column in columns]
             names = list(dict.fromkeys(" / ".join(each) for each in zip(*known, strict=True)))
-            values = engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {MEANT}").fetchall()
-            for shown, (*value, records) in enumerate(values[: SHOWN if len(columns) > 1 else None]):
-                near = nearest(" / ".join(value), names)
+            most = SHOWN if len(columns) > 1 else LISTED
+            values = engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {most}").fetchall()
+            all_near = meant((" / ".join(value) for *value, _ in values), names, SPELLED)
+            for shown, ((*value, records), near) in enumerate(zip(values, all_near, strict=True)):
                 if shown < SHOWN:
                     strange.append(Foreign(columns, tuple(value), int(records), *(near or (None, None))))
                 if near is not None and len(columns) == 1:
-                    meant.append((*columns, *value, *near))
+                    spellings.append((*columns, *value, *near))
     labels, exact = table.layout.query.labels, 0
     answer = table.layout.query.answer(cells) if table.holding.holds.exact else np.zeros(0)
     for figure in table.holding.holds.exact:
@@ -269,7 +271,7 @@ def _table(
         exact,
         broken,
         elsewhere,
-        tuple(meant),
+        tuple(spellings),
     )
 
 

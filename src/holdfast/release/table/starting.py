@@ -37,7 +37,7 @@ table:
 hold:
   - consistent            # sums add up
   - nonnegative
-  # - exact: [{first}]    # published exactly, and so not protected
+{exact}
 
 method: auto              # compares the methods that hold all of this and takes the most accurate one
 output: release           # the folder that is made
@@ -45,6 +45,7 @@ ledger: holdfast-ledger.sqlite
 """
 COUNTED = "  count: {}            # a row stands for that many records; without it, every row is one record"
 NOT_COUNTED = "  # count: trips          # a column that says how many records a row stands for, where rows are counted"
+CATEGORIES = "  # categories: [age]     # counts by these, too; their values under data: values: {age: [young, old]}"
 GUESS = "  # guess: 100            # a public guess of a typical count, for the errors in the plan"
 
 
@@ -76,7 +77,7 @@ def starting_spec(found: Suggested, source: str, domain: Path, file: str, table:
         raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
     listed = ", ".join(map(_plain, found.columns))
     words = {
-        "hierarchy": f"  hierarchy: [{listed}]   # levels, the top one first\n  root: all",
+        "hierarchy": f"  hierarchy: [{listed}]   # levels, the top one first\n  root: all\n{CATEGORIES}",
         "histogram": f"  histogram: {listed}",
         "cube": f"  cube: [{listed}]   # axes; margins: [[a], [a, b], []] measures margins instead",
     }
@@ -86,6 +87,9 @@ def starting_spec(found: Suggested, source: str, domain: Path, file: str, table:
         data.append(f"  columns: {{{names}}}   # how the records call columns of the domain: look at it")
     data.append(COUNTED.format(_plain(found.count)) if found.count else NOT_COUNTED)
     first = "total" if found.kind == "histogram" else _plain(found.columns[0])
+    exact = f"  # - exact: [{first}]    # published exactly, and so not protected"
+    if found.kind == "hierarchy":
+        exact += f"; beside categories: exact: [{{of: {first}, by: []}}] for totals over all of them"
     return SPEC.format(
         file=file,
         title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
@@ -93,7 +97,7 @@ def starting_spec(found: Suggested, source: str, domain: Path, file: str, table:
         data="\n".join(data),
         domain=_plain(str(domain)),
         table=f"{words[found.kind]}\n{GUESS}",
-        first=first,
+        exact=exact,
     )
 
 
