@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 from holdfast.arguments import Refused, later
-from holdfast.cli import showing
+from holdfast.cli import showing, verbs
 from holdfast.cli.command import app
+from holdfast.cli.ending import Terminated
 from holdfast.release import ends, run
 from holdfast.release.ledger import store
 from holdfast.release.ledger.ledger import Ledger
@@ -170,6 +171,10 @@ def test_a_run_of_one_name_releases_once(folder, monkeypatch):
     with pytest.raises(Refused, match="text that is not empty"):
         hf.job("spec.yaml").release(output="elsewhere", run_id=" ")
     assert called(*name, "--dry-run").exit_code == 3
+    text = (folder / "spec.yaml").read_text()
+    (folder / "spec.yaml").write_text(text.replace("title: Trips", "title: Rides"))
+    assert "released another spec" in called(*name).stderr
+    (folder / "spec.yaml").write_text(text)
 
     def gone(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -211,6 +216,24 @@ def test_a_scheduler_that_ends_a_release_is_told_what_was_charged(folder):
     assert error["code"] == "HF-INTERRUPTED"
     assert (error["exit_code"], error["retry"]) == (143, False)
     assert not (folder / "out").exists()
+
+
+def test_an_end_before_the_charge_says_that_nothing_happened(folder, monkeypatch):
+    def ended(*_: object, **__: object) -> None:
+        raise Terminated
+
+    monkeypatch.setattr(verbs, "job_of", ended)
+    stopped = called("release", "spec.yaml", "--json")
+    assert stopped.exit_code == 143
+    assert json.loads(stopped.stderr)["error"]["message"] == f"terminated; {ends.NOTHING}"
+
+
+def test_init_leaves_nothing_where_the_source_cannot_be_read(folder):
+    away = "postgresql://127.0.0.1:1/trips"
+    assert called("init", "zones.csv", "--spec", "new.yaml", "--from", away, "--table", "trips").exit_code == 8
+    assert not (folder / "new.yaml").exists()
+    assert called("init", "zones.csv", "--spec", "new.yaml", "--from", "trips.csv").exit_code == 0
+    assert "source: trips.csv" in (folder / "new.yaml").read_text()
 
 
 def test_a_dry_run_charges_and_writes_nothing(folder):

@@ -50,6 +50,15 @@ def test_check_writes_a_list_that_the_spec_takes(tmp_path):
     assert not any(word in written for word in ("list.csv", "S1!", "N 2"))
 
 
+def test_every_value_is_listed_and_many_take_no_time(tmp_path):
+    places = [f"Place {i}" for i in range(3000)]
+    (tmp_path / "places.csv").write_text("zone\n" + "\n".join(places) + "\n")
+    (tmp_path / "trips.csv").write_text("zone\n" + "\n".join(each.upper() for each in places) + "\n")
+    text = "data: {source: trips.csv, domain: places.csv}\nprivacy: {epsilon: 1}\ntable: {histogram: zone}\n"
+    found = check(job(tmp_path, text))
+    assert sorted(found.spellings) == sorted(("zone", each.upper(), each, "upper and lower case") for each in places)
+
+
 def test_a_list_names_columns_as_the_spec_or_the_records_do(tmp_path):
     for column in ("zone", "place"):
         counts = tabulate(

@@ -346,6 +346,7 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Write a commented spec to start from, from a public file and the names of the records' columns."""
+    from holdfast.arguments import Refused
     from holdfast.cli import showing
     from holdfast.release.records.tabulate import suggested_columns
     from holdfast.release.spec.spec import read_spec
@@ -357,7 +358,11 @@ def init(
     found, there = suggested(domain), "://" in source or os.path.exists(spec.parent / source)
     showing.write_new(spec, starting_spec(found, source, public, spec.name, table), "--spec")
     if there:
-        renamed, count = suggested_columns(laid(read_spec(spec))[0])
+        try:
+            renamed, count = suggested_columns(laid(read_spec(spec))[0])
+        except Refused:
+            spec.unlink()  # which was made just now
+            raise
         spec.write_text(
             starting_spec(replace(found, renamed=renamed, count=count), source, public, spec.name, table), "utf-8"
         )

@@ -341,9 +341,10 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             past = " and ".join(release for release, _ in each.before)
             beside = f", with those published exactly by {past}," if past else ""
+            others = counted(each.rows.size, "other figure", "other figures")
             raise Refused(
-                f"the exact figures{beside} determine {counted(each.rows.size, 'other figure', 'other figures')} of the table "
-                f"{each.table.name!r}{named}, whatever epsilon says: {REMEDY}"
+                f"the exact figures{beside} determine {others} of the table {each.table.name!r}{named}, whatever "
+                f"epsilon says: {REMEDY}"
             )
         if each.open.size:
             raise Refused(

@@ -367,9 +367,7 @@ class Account:
         if self.budget.admits(after.spent[0]):
             return None
         name = "ρ" if self.budget.epsilon is None else "ε"
-        remedy = (
-            "ask for less, or raise the budget: in the ledger by holdfast ledger budget, and in the spec if it has one"
-        )
+        remedy = "ask for less, or raise the budget, in the ledger (holdfast ledger budget) and in the spec"
         if one.spent and self.budget.amount(one.spent[0]) > Fraction(self.remaining or 0.0):
             cost = self.budget.amount(one.spent[0])
             return Overspent(

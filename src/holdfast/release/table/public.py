@@ -80,8 +80,8 @@ class PublicFiles:
                 rows = rows_of(path)
                 kinds = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows}").fetchall()}
                 if name not in kinds:
-                    sentence = f"the file {file!r} has no column {name!r}; if it is no place, list its values under data.values"
-                    raise asked.refuse(sentence, name, kinds)
+                    sentence = f"the file {file!r} has no column {name!r}"
+                    raise asked.refuse(f"{sentence}: correct the name, or list values under data.values", name, kinds)
                 texts = f"SELECT {as_text(quoted_name(name), kinds[name])} AS v FROM {rows}"
                 found = engine.execute(texts).fetchnumpy()["v"]
             except (duckdb.Error, Unreadable):
