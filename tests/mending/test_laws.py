@@ -129,6 +129,12 @@ def test_laws_that_begin_far_away_are_as_quick_as_those_near_zero():
     assert (found.draw(50, hf.seeded(1))[:, 1] >= far).all()
 
 
+def test_what_the_others_rule_out_may_have_nearly_all_probability():
+    found = hf.reconcile_laws(hf.Hierarchy.from_parents([-1, 0, 0]), [(2, [1]), [1e28, 1e-8, 1e-24], [1, 1]])
+    assert found.law(1)[1] == pytest.approx(np.array([1e-8, 1e-24]) / (1e-8 + 1e-24))
+    assert (found.draw(50, hf.seeded(1)) == [2, 1, 1]).all()
+
+
 @pytest.mark.parametrize(
     ("laws", "words"),
     [

@@ -63,9 +63,13 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
                 raise Refused(f"node {node} has no law and may have more than {MOST_VALUES:,} values: give it one")
             law = int(least[node]), np.ones(int(most[node] - least[node] + 1))
         if law is not None:
-            inside = slice(max(0, int(least[node]) - law[0]), max(0, int(most[node]) - law[0] + 1))
-            if not law[1][inside].any():
+            start = max(0, int(least[node]) - law[0])
+            inside = law[1][
+                start : max(0, int(most[node]) - law[0] + 1)
+            ]  # what others rule out would only be in the way
+            if not inside.any():
                 raise Refused(NEVER)
+            law = _read((law[0] + start, inside), node)
             key = law[0] - int(base[node]), law[1].tobytes()
             which[node] = known.setdefault(key, len(weights))
             if which[node] == len(weights):
