@@ -85,6 +85,18 @@ def test_sums_have_the_numbers_of_python(opened, folders, kind):
     compared(page, cases, expected)
 
 
+@pytest.mark.parametrize("kind", ["noise", "hierarchy by onto", "cube", "not measured", "hierarchy by onto, Gaussian"])
+def test_sums_with_any_weights_have_the_numbers_of_python(opened, folders, kind):
+    """Weights that are no multiples of each other: a normal part is added to the law, on a circle that holds it."""
+    page, table = opened.page(folders(kind) / "report.html"), load(folders(kind)).table()
+    cases, expected, rng = [], [], np.random.default_rng(3)
+    for confidence in (0.8, 0.95, 0.999):
+        weights = np.round(rng.normal(size=table.values.size), 3)
+        cases.append(["estimate", weights.tolist(), confidence])
+        expected.append(asking.answered(lambda: table.estimate(weights=weights, confidence=confidence)))  # noqa: B023
+    compared(page, cases, expected)
+
+
 def pairs(table, count=6):
     """Pairs of different questions that both have an answer."""
     some = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023

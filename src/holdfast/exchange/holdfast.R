@@ -481,13 +481,13 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
        tilted = function(t) total(function(p) sum(p$times * .tilted(law, p$k, t * p$size))))
 }
 
-.proved <- function(sum, tail) {
+.proved <- function(sum, tail, blur = 0) {
   if (sum$error == 0) return(0)
   golden <- (sqrt(5) - 1) / 2
   ends <- c(sum$error, max(sum$leaves))
   low <- log(1e-3 / max(ends))
   high <- log(1e3 / min(ends))
-  limit <- function(place) (sum$tilted(exp(place)) - log(tail)) / exp(place)
+  limit <- function(place) ((exp(place) * blur)^2 / 2 + sum$tilted(exp(place)) - log(tail)) / exp(place)
   inner <- c(high - (high - low) * golden, low + (high - low) * golden)
   limits <- c(limit(inner[1]), limit(inner[2]))
   best <- min(limits)
@@ -506,7 +506,9 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   best
 }
 
-.around <- function(sum, tail) if (is.null(sum$around)) .proved(sum, tail) + .proved(sum, 1e-3 * tail / 2) else sum$around
+.around <- function(sum, tail, blur = 0) {
+  if (is.null(sum$around)) .proved(sum, (1 - 2e-3) * tail, blur) + .proved(sum, 1e-3 * tail / 2, blur) else sum$around
+}
 
 .far <- function(sum, tail) {
   if (sum$error == 0) return(0)
@@ -555,8 +557,8 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 
 .wide <- function(sum, tail) {
   if (sum$error == 0) return(0)
-  around <- .around(sum, tail)
   blur <- sum$error / 60
+  around <- .around(sum, 0.83 * tail, blur)
   count <- ceiling(sqrt(-2 * log(1e-4 * tail)) / (blur * 2 * pi / around))
   if (tail < 1e-8 || !is.finite(around) || count > 2000) return(NULL)
   x <- 2 * pi / around * seq_len(count)

@@ -2,7 +2,7 @@
 /* How far the error of a weighted sum reaches: the steps of holdfast's noise/inversion.py, in doubles. */
 const reaches = (() => {
   const SHARE = 1e-3, FAINT = 1e-4, ROUND = 16, MOST = 240, LEAST = 1e-8, NEAR = 1e-9;
-  const BLUR = 60, MOST_BLURRED = 2000, SLOPES = [1e-3, 1e3], CLOSE = 0.05, GOLDEN = (Math.sqrt(5) - 1) / 2;
+  const BLUR = 60, LEFT = 0.83, MOST_BLURRED = 2000, SLOPES = [1e-3, 1e3], CLOSE = 0.05, GOLDEN = (Math.sqrt(5) - 1) / 2;
   const MARGINS = Array.from({ length: 13 }, (_, k) => 1 + k / 4);
 
   /* P(normal > z), by its series near 0 and its continued fraction beyond. */
@@ -57,10 +57,10 @@ const reaches = (() => {
   };
 
   /* Chernoff's limit at the best slope, by golden section. */
-  const proved = (sum, tail) => {
+  const proved = (sum, tail, blur = 0) => {
     const ends = [sum.error, Math.max(...sizes(sum.leaves))];
     let low = Math.log(SLOPES[0] / Math.max(...ends)), high = Math.log(SLOPES[1] / Math.min(...ends));
-    const limit = (place) => (sum.tilted(Math.exp(place)) - Math.log(tail)) / Math.exp(place);
+    const limit = (place) => ((Math.exp(place) * blur) ** 2 / 2 + sum.tilted(Math.exp(place)) - Math.log(tail)) / Math.exp(place);
     const inner = [high - (high - low) * GOLDEN, low + (high - low) * GOLDEN], limits = inner.map(limit);
     let best = Math.min(...limits);
     while (high - low > CLOSE) {
@@ -146,7 +146,7 @@ const reaches = (() => {
     const step = tail < LEAST || !sum.lattice ? null : stepOf(sum.leaves);
     return step === null ? null : onSteps(sum, sum.around(tail), step, tail);
   };
-  const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(tail), tail));
+  const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(LEFT * tail, sum.error / BLUR), tail));
   /* How many of so many simulated |e| lie within what they keep but for 2·tail of the time: so few do once in 1,000,000 times. */
   const rank = (size, tail) => {
     let [beyond, log, all] = [0, size * Math.log1p(-2 * tail), 0];
@@ -160,6 +160,6 @@ const reaches = (() => {
     const place = rank(errors.length, tail);
     return place === null ? null : errors.slice().sort()[place - 1];
   };
-  const around = (sum) => (tail) => proved(sum, tail) + proved(sum, SHARE * tail / 2);
+  const around = (sum) => (tail, blur = 0) => proved(sum, (1 - 2 * SHARE) * tail, blur) + proved(sum, SHARE * tail / 2, blur);
   return { normal, wave, tilted, least, wide, around, proved, same, simulated };
 })();
