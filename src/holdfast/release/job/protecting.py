@@ -228,7 +228,7 @@ def _presence(statement: Guarantee) -> Learnable:
     if not statement.neighbours.adds:
         return Learnable(PRESENCE, False, f"{NOT_COVERED}, which takes the number of records as known")
     if statement.scope == "invariant-sharing":
-        return Learnable(PRESENCE, False, f"{NOT_COVERED}, for nobody: exact figures count every record")
+        return Learnable(PRESENCE, False, f"{NOT_COVERED} for anybody: exact figures count every record")
     return _hidden(PRESENCE, statement)
 
 
