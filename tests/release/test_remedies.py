@@ -137,12 +137,17 @@ def counted(data=""):
     return tree(data).replace("trips.parquet", "counts.csv")
 
 
+def by_sex(category):
+    text = counted(f"values: {{sex: [F, M, unknown]}}, nulls: {{category: {category}}}")
+    return text.replace("root", "categories: [sex], root")
+
+
 #: What the records look like, the spec that is refused, words of the advice, and every spec that follows it.
 RECORDS = {
     "another name": (
         "borough,place\nNorth,N1\n",
         counted("columns: {zone: plce}"),
-        "write columns: {zone: place} under data",
+        "write zone: place in columns under data",
         [counted("columns: {zone: place}")],
     ),
     "no name": (
@@ -174,6 +179,12 @@ RECORDS = {
         counted(),
         "write nulls: drop or nulls: {category: NAME}",
         [counted("nulls: drop"), counted("nulls: {category: S3}")],
+    ),
+    "no value in one of two columns": (
+        "borough,zone,sex\nNorth,N1,F\nNorth,N1,\n",
+        by_sex("unknown"),
+        "name one for each column: {category: {zone: NAME}}",
+        [by_sex("{zone: S3, sex: unknown}"), by_sex("{sex: unknown}")],
     ),
     "elsewhere": (
         "borough,zone\nWest,W1\nNorth,N1\n",

@@ -26,6 +26,7 @@ from holdfast.release.records.cells import (
 from holdfast.release.records.sources import Asked
 from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
 from holdfast.release.spec.sections import Handling
+from holdfast.release.standalone_verifier.facts import in_categories
 from holdfast.release.storage.engine import as_person
 from holdfast.release.table.laid import Laid, LaidTable
 
@@ -367,4 +368,4 @@ def _counted(records: int) -> str:
 
 def _happens(rule: Handling) -> str:
     told = {"refuse": "a release is refused", "drop": "they are dropped"}
-    return told.get(rule.rule, f"they are counted as {rule.category!r}")
+    return told.get(rule.rule, f"they are counted as {in_categories(rule.category)}")

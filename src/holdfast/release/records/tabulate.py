@@ -215,7 +215,9 @@ def _refuse_columns(job: Laid, asked: Asked, kinds: Mapping[str, str]) -> None:
     persons = [] if asked.persons is None else [asked.persons.column]
     for column in (*asked.columns, *persons):
         if column not in kinds:
-            raise _no_column(_asked_for(job, column), column, kinds, f"columns: {{{_written(job, column)}: NAME}}")
+            remedy = f"{_written(job, column)}: NAME"
+            remedy = f"{remedy} in columns" if job.spec.data.columns else f"columns: {{{remedy}}}"
+            raise _no_column(_asked_for(job, column), column, kinds, remedy)
         if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
             sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
             raise _asked_for(job, column).refuse(sentence, found=kinds[column])

@@ -195,13 +195,13 @@ class Handling(Part):
     """What happens to a record with a missing value, or with one outside the domain."""
 
     rule: Annotated[str, one_of("refuse", "drop", "category")]
-    category: Name | None = None
+    category: Name | dict[Name, Name] | None = None
 
 
 class CategoryOf(Part):
-    """Count such records as this value of the domain."""
+    """Count such records as this value of the domain, or in every column as the value for it."""
 
-    category: Name
+    category: Name | dict[Name, Name]
 
 
 def _handling(value: Any) -> Any:

@@ -91,6 +91,13 @@ def protected(unit: Json | None, households: bool, promised: Json) -> str:
     return f"{whom}{such} {compared}"
 
 
+def in_categories(category: Any) -> str:
+    """The value that such records are counted as, or those of columns."""
+    if not isinstance(category, dict):
+        return repr(category)
+    return ", ".join(f"{value!r} in {column!r}" for column, value in category.items())
+
+
 def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list[str]:
     """Say how the records behind the tables were treated, as far as the published spec tells."""
     data, unit, sentences = spec.get("data", {}), spec["privacy"].get("unit"), []
@@ -101,7 +108,7 @@ def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list
         elif rule["rule"] == "drop":
             sentences.append(f"records {what} are dropped; how many is not published")
         else:
-            sentences.append(f"records {what} are counted as {rule['category']!r}")
+            sentences.append(f"records {what} are counted as {in_categories(rule['category'])}")
     if unit is not None and households:
         sentences.append(
             f"a household is a value of {unit['column']!r} with at most {unit['max_records']} records, all in one "

@@ -133,7 +133,7 @@ def laid(spec: Spec) -> tuple[Laid, PublicFiles]:
 
 
 def _refuse_unused(spec: Spec) -> None:
-    """Refuse another name for a column that no table has: most likely it is misspelt."""
+    """Refuse another name, or a category, for a column that no table has: most likely it is misspelt."""
     used = [column for asked in spec.tables for column in asked.columns]
     if spec.privacy.unit is not None:
         used.append(spec.privacy.unit.column)
@@ -141,6 +141,11 @@ def _refuse_unused(spec: Spec) -> None:
         if column not in used:
             sentence = f"neither a table nor privacy.unit has a column {column!r}"
             raise spec.at["data"]["columns"][column].refuse(sentence, column, used)
+    for key in ("nulls", "outside"):
+        named = getattr(spec.data, key).category
+        for column in named if isinstance(named, dict) else ():
+            if column not in used:
+                raise spec.at["data"][key].refuse(f"no table has a column {column!r}", column, used)
 
 
 def _refuse_counted_key(spec: Spec) -> None:

@@ -70,12 +70,15 @@ def key_of(spec: Spec, columns: tuple[str, ...], values: tuple[Texts, ...]) -> K
     """Make a key; the category of missing or foreign values must be one of its values."""
 
     def position(rule: Handling, key: str) -> int | None:
-        if rule.category is None:
+        category = rule.category.get(columns[-1]) if isinstance(rule.category, dict) else rule.category
+        if category is None:
             return None
-        found = np.flatnonzero(values[-1] == rule.category)
+        found = np.flatnonzero(values[-1] == category)
         if found.size != 1:
-            sentence = f"{columns[-1]!r} has no value {rule.category!r}: add it to the public values"
-            raise spec.at["data"][key].refuse(sentence, rule.category, values[-1].tolist())
+            sentence = f"{columns[-1]!r} has no value {category!r}: add it to the public values"
+            if not isinstance(rule.category, dict):
+                sentence += f", or name one for each column: {{category: {{{columns[-1]}: NAME}}}}"
+            raise spec.at["data"][key].refuse(sentence, category, values[-1].tolist())
         return int(found[0])
 
     names = tuple(spec.data.columns.get(column, column) for column in columns)
