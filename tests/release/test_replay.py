@@ -19,7 +19,7 @@ from holdfast import progress
 from holdfast.cli.command import app
 from holdfast.mechanism import onto_moves as moving
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.release import run
+from holdfast.release import ends, run
 from jobs import ZONES, cube, tree
 
 HEAD = "title: Test\noutput: out\nledger: {file: book.sqlite}\n"
@@ -70,7 +70,7 @@ def clocks(monkeypatch):
         moving, "coins", lambda *words: None if (found := coins(*words)) is None else np.zeros_like(found)
     )
     monkeypatch.setattr(progress, "PATIENCE", 1e6)  # what a busy machine says of its waiting
-    monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
+    monkeypatch.setattr(ends.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
 
 
