@@ -211,7 +211,7 @@ def test_the_page_loads_nothing_and_allows_only_itself(folders, kind):
     assert not [
         name for _, attributes in parsed.elements for name in attributes if name.startswith("on") or name == "style"
     ]
-    told = re.sub(r"'sha256-[A-Za-z0-9+/=]+'", "", page.replace("http://www.w3.org/2000/svg", ""))
+    told = re.sub(r"sha256-[A-Za-z0-9+/=]+", "", page.replace("http://www.w3.org/2000/svg", ""))
     assert not re.search(r"https?:|//|@import|url\(", told)
     policy = next(
         each["content"] for tag, each in parsed.elements if each.get("http-equiv") == "Content-Security-Policy"
