@@ -84,6 +84,12 @@ def test_a_list_that_says_something_else_is_refused_without_a_value(tmp_path, ro
     assert "n1" not in str(caught.value)
 
 
+def test_a_list_that_a_spreadsheet_wrote_is_read(tmp_path):
+    assert tabulate(
+        listed(tmp_path, "zone,n1,N1", "zone,N 2,N2", "zone,S1!,S1", "zone,Zürich,S3", header="\ufeffcolumn,value,name")
+    )
+
+
 def test_a_value_with_two_names_no_file_and_other_columns_are_refused(tmp_path):
     with pytest.raises(Refused, match=r"line 3 .* listed with another name"):
         tabulate(listed(tmp_path, "zone,n1,N1", "zone,n1,N2"))

@@ -107,12 +107,12 @@ class Mixture(Promising):
 
     def _subspace(self, held: System) -> list[Guarantee]:
         """The worst of the parts' statements about all neighbours, for what the figures of all of them leave open."""
-        found = [
+        composed = [
             next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
             for part in self.parts
         ]
-        statements = [each for each in found if each is not None]
-        if len(statements) < len(found) or all(each.scope == "all" for each in statements):
+        statements = [each for each in composed if each is not None]
+        if len(statements) < len(composed) or all(each.scope == "all" for each in statements):
             return []
         if held.null_space().is_zero:
             return []
@@ -132,10 +132,10 @@ class Mixture(Promising):
 
     def standard_error(self) -> npt.NDArray[np.float64]:
         """Standard error of every output over the coin and the noise; refused where it depends on the data."""
-        found = self._spread()
-        if found is None:
+        spread = self._spread()
+        if spread is None:
             raise Refused(DATA_DEPENDENT)
-        return found.standard_errors
+        return spread.standard_errors
 
     def release(self, truth: npt.ArrayLike, rng: Stream | None = None) -> Release:
         """Release one table of `truth` by one part; refused when no statement holds. `rng=None`: the secure stream."""
@@ -158,9 +158,9 @@ class Mixture(Promising):
         which = self._coin.draw(whole("size", size, at_least=1), stream)
         drawn = [(which == k, part) for k, part in enumerate(self.parts)]
         values = [(mine, draw(part, int(mine.sum()), stream)) for mine, part in drawn if mine.any()]
-        result = np.empty((which.size, self.query.n), dtype=np.result_type(*(found for _, found in values)))
-        for mine, found in values:
-            result[mine] = found
+        result = np.empty((which.size, self.query.n), dtype=np.result_type(*(drawn for _, drawn in values)))
+        for mine, drawn in values:
+            result[mine] = drawn
         return result
 
     def _error_bars(self, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:

@@ -74,8 +74,8 @@ def within(
             f"mechanism must be made by laplace(), gaussian(), extend() or project(), found {shown(mechanism)}"
         )
     rows = _spanning(V, normals, mechanism.query.n)
-    found = [*_additive(mechanism, rows), *_nested(mechanism, rows)]
-    best = min(found, key=_size, default=None)
+    statements = [*_additive(mechanism, rows), *_nested(mechanism, rows)]
+    best = min(statements, key=_size, default=None)
     if best is None:
         raise Refused(UNKNOWN)
     return best
@@ -153,12 +153,12 @@ def _additive(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
     words["unprotected"] = () if system is None else published(system, base.query)
     words["assumes"] = assumptions(base.query, system)
     if base.law.kind == "laplace":
-        found = base.pure(loss, **words)
+        statement = base.pure(loss, **words)
     elif base.law.integer:
-        found = base.integer_gaussian(loss, None, **words)
+        statement = base.integer_gaussian(loss, None, **words)
     else:
-        found = base.continuous_gaussian(loss, **words)
-    yield found
+        statement = base.continuous_gaussian(loss, **words)
+    yield statement
 
 
 def _projects(mechanism: Mechanism) -> bool:
@@ -186,25 +186,25 @@ def _loss(base: Additive, system: System | None, kept: Any, rows: sparse.csr_arr
         if not any(shift):
             continue
         sides = [Fraction(0)] * held + [Fraction(value) for value in shift]
-        found = _cost(base, exact, sides, weights, [int(x) for x in d])
-        if found is None:
+        cost = _cost(base, exact, sides, weights, [int(x) for x in d])
+        if cost is None:
             raise Refused(SHOWN)
-        worst = max(worst, found)
+        worst = max(worst, cost)
     return worst * base.neighbours.records**power
 
 
 def _cost(base: Additive, table: Any, sides: list[Fraction], weights: list[Fraction], d: list[int]) -> Fraction | None:
     """The cost of a cheapest t for one difference, whole for whole noise; None where there is none."""
     if base.law.kind == "laplace":
-        found = (cheapest_whole if base.law.integer else cheapest)(table, sides, weights)
-        return None if found is None else found.cost
+        cheapest_shift = (cheapest_whole if base.law.integer else cheapest)(table, sides, weights)
+        return None if cheapest_shift is None else cheapest_shift.cost
     if not base.law.integer:
-        found = least_squares(table, sides, weights)
-        return None if found is None else found.cost
-    found = cheapest_whole(table, sides, weights)
-    if found is None:
+        cheapest_shift = least_squares(table, sides, weights)
+        return None if cheapest_shift is None else cheapest_shift.cost
+    cheapest_shift = cheapest_whole(table, sides, weights)
+    if cheapest_shift is None:
         return None
-    costs = [sum((w * t * t for w, t in zip(weights, found.t, strict=True)), Fraction(0))]
+    costs = [sum((w * t * t for w, t in zip(weights, cheapest_shift.t, strict=True)), Fraction(0))]
     image = (table * fmpq_mat([[x] for x in d])).entries()
     if all(value == from_fraction(side) for value, side in zip(image, sides, strict=True)):
         costs.append(sum((w * x * x for w, x in zip(weights, d, strict=True)), Fraction(0)))

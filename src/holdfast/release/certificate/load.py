@@ -187,8 +187,8 @@ class LoadedTable:
             weights: instead of names, a number for every row of the table.
             confidence: the ends cover the truth with at least this probability.
         """
-        found = self._known(weights_of(self.certificate, self.columns, where, weights), confidence)
-        return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence, found.unbiased)
+        total = self._known(weights_of(self.certificate, self.columns, where, weights), confidence)
+        return Estimate(total.value, total.error, *total.interval(_tail(confidence)), confidence, total.unbiased)
 
     def ratio(self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, `where` over `to`, each by names or by weights, with ends of `confidence`.

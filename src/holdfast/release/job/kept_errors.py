@@ -30,16 +30,16 @@ def kept(public: str, measure: Callable[[], Errors]) -> Errors:
     path = folder / "plans" / f"{hashlib.sha256(f'{code()} {public}'.encode()).hexdigest()}.json"
     with suppress(OSError, ValueError, TypeError, LookupError):  # nothing there, or a file that something damaged
         return _read(json.loads(path.read_text(encoding="utf-8")))
-    found = measure()
-    if found.tables * sum(level.figures for level in found.levels) >= FEW:
+    measured = measure()
+    if measured.tables * sum(level.figures for level in measured.levels) >= FEW:
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             written = path.with_suffix(f".{os.getpid()}")
-            written.write_text(json.dumps(astuple(found), default=np.ndarray.tolist), encoding="utf-8")
+            written.write_text(json.dumps(astuple(measured), default=np.ndarray.tolist), encoding="utf-8")
             os.replace(written, path)
             for old in sorted(path.parent.iterdir(), key=lambda each: -each.stat().st_mtime)[MOST_KEPT:]:
                 old.unlink()
-    return found
+    return measured
 
 
 def _read(content: Any) -> Errors:

@@ -472,9 +472,11 @@ class LedgerServer:
             )
         if state == "42501":
             return Refused(f"the ledger {self} must not be written by this user: ask for SELECT and INSERT on {TABLE}")
-        if "no password supplied" in text or "authentication failed" in text:
+        if "no password supplied" in text or "authentication failed" in text or str(state).startswith("28"):
             return Refused(f"the ledger {self} refuses this user or password: check PGUSER and PGPASSWORD")
-        if state is None or state.startswith(("08", "28", "3D", "57")):
+        if str(state).startswith("3D"):
+            return Refused(f"the server of the ledger {self} has no such database: check {VARIABLE}")
+        if state is None or state.startswith(("08", "57")):
             return later(Refused(f"the ledger {self} cannot be reached: check {VARIABLE}, and that the server runs"))
         return Refused(f"the ledger {self} cannot be used: check that it is whole, or restore it from a copy")
 

@@ -51,10 +51,10 @@ def _read(job: Laid) -> Mapping[str, Mapping[str, str]]:
         for key in table.layout.keys:
             for column, texts in zip(key.columns, key.values, strict=True):
                 known.setdefault(column, set()).update(texts.tolist())
-    found: dict[str, dict[str, str]] = {}
+    names: dict[str, dict[str, str]] = {}
     assert job.spec.data.spelling is not None
     try:
-        content = read_plain(job.spec.resolve(job.spec.data.spelling)).decode()
+        content = read_plain(job.spec.resolve(job.spec.data.spelling)).decode("utf-8-sig")
         rows = csv.DictReader(io.StringIO(content), strict=True)
         if not {*HEADER} <= {*(rows.fieldnames or ())}:
             raise at.refuse(f"the list of spellings needs the columns {', '.join(HEADER)}")
@@ -66,8 +66,8 @@ def _read(job: Laid) -> Mapping[str, Mapping[str, str]]:
                 raise at.refuse(f"{where} is about a column that no table has", allowed=sorted(known))
             if name not in known[column]:
                 raise at.refuse(f"{where} has a name that is not public: write a public one, or leave the line out")
-            if not value or value in known[column] or found.setdefault(column, {}).setdefault(value, name) != name:
+            if not value or value in known[column] or names.setdefault(column, {}).setdefault(value, name) != name:
                 raise at.refuse(f"{where} has a value that is empty, a public name itself, or listed with another name")
     except (OSError, UnicodeError, csv.Error):
         raise at.refuse("the list of spellings cannot be read: a CSV file in UTF-8 is needed") from None
-    return found
+    return names
