@@ -192,6 +192,25 @@ def test_a_connection_that_is_killed_within_a_charge_leaves_nothing(ledger):
     charge(ledger, "two")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("PGPASSWORD", "wr0ng", "refuses this user or password"),
+        ("PGPASSWORD", None, "asks for a password"),
+        ("HOLDFAST_LEDGER", "nowhere", "has another name on its server"),
+    ],
+)
+def test_whoever_is_kept_out_need_not_try_again(ledger, monkeypatch, name, value, words):
+    assert ledger.entries() == []
+    if name == "HOLDFAST_LEDGER":
+        value = f"{os.environ[name].rpartition('/')[0]}/{value}"
+    monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
+    with pytest.raises(hf.Refused, match=words) as caught:
+        Ledger("postgresql").entries()
+    assert not caught.value.retry
+    assert "wr0ng" not in str(caught.value)
+
+
 @pytest.mark.parametrize("address", ["", "mysql://x", "postgresql://127.0.0.1:1/nowhere"])
 def test_an_address_that_is_none_and_a_server_that_is_away_are_refused(monkeypatch, address):
     monkeypatch.setenv("HOLDFAST_LEDGER", address)

@@ -24,7 +24,7 @@ from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused, later, path_of
-from holdfast.release.storage.files import locked_folder, network_of
+from holdfast.release.storage.files import kept_out, locked_folder, network_of
 from holdfast.system import sync_folder
 
 #: What the first row stands on, and its kind; everything else in a ledger comes behind it.
@@ -472,10 +472,9 @@ class LedgerServer:
             )
         if state == "42501":
             return Refused(f"the ledger {self} must not be written by this user: ask for SELECT and INSERT on {TABLE}")
-        if "no password supplied" in text or "authentication failed" in text or str(state).startswith("28"):
-            return Refused(f"the ledger {self} refuses this user or password: check PGUSER and PGPASSWORD")
-        if str(state).startswith("3D"):
-            return Refused(f"the server of the ledger {self} has no such database: check {VARIABLE}")
+        words = kept_out(text)
+        if words is not None:
+            return Refused(f"the ledger {self} {words} ({VARIABLE})")
         if state is None or state.startswith(("08", "57")):
             return later(Refused(f"the ledger {self} cannot be reached: check {VARIABLE}, and that the server runs"))
         return Refused(f"the ledger {self} cannot be used: check that it is whole, or restore it from a copy")

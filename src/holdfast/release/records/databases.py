@@ -32,6 +32,7 @@ from holdfast.release.spec.rowwise import (
     result_of_table,
 )
 from holdfast.release.storage.engine import WHOLE_TEXT, quoted_name
+from holdfast.release.storage.files import kept_out
 
 # --- what a database says about its own tables and views: the definitions behind a name, never a row of them ---------
 
@@ -235,15 +236,11 @@ def _connected(place: Place, url: sql.URL, extra: str | None) -> Source:
 
 
 def _unreached(place: Place, said: str) -> Refused:
-    """Why there is no connection, from what a driver said, none of which is repeated."""
-    if "no password supplied" in said:
-        return place.refuse("the database asks for a password, and none was given: set PGPASSWORD, or keep a ~/.pgpass")
-    if "authentication failed" in said or re.search(r'role ".*" does not exist', said):
-        return place.refuse("the database refuses this user or password: check PGUSER and PGPASSWORD, or the address")
-    if re.search(r'database ".*" does not exist', said):
-        return place.refuse("the server has no database of the name that ends the address: check it")
-    sentence = "the database cannot be reached: check the address, and that it runs and lets this machine in"
-    return later(place.refuse(sentence))
+    """Why there is no connection, from what a driver said."""
+    words = kept_out(said)
+    if words is not None:
+        return place.refuse(f"the database {words}")
+    return later(place.refuse("the database cannot be reached: check the address, and that it runs and lets this in"))
 
 
 def _rows(place: Place, connection: sql.Connection) -> tuple[sql.FromClause, Sequence[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -217,3 +218,16 @@ def network_of(folder: Path) -> str | None:
     found = [(len(parts[1]), parts[2]) for parts in mounts if place.is_relative_to(parts[1].replace("\\040", " "))]
     kind = max(found, default=(0, ""))[1]
     return kind if kind.removeprefix("fuse.") in NETWORKS else None
+
+
+#: What a server's driver says to whoever is not let in, and what to do about it.
+_KEPT_OUT = {
+    "no password supplied": "asks for a password, and none was given: set PGPASSWORD, or keep a ~/.pgpass",
+    'authentication failed|role ".*" does not exist': "refuses this user or password: check PGUSER and PGPASSWORD",
+    'database ".*" does not exist': "has another name on its server: check how the address ends",
+}
+
+
+def kept_out(said: str) -> str | None:
+    """Why a database lets nobody in, in words that repeat nothing of what its driver said; None: it is away."""
+    return next((words for pattern, words in _KEPT_OUT.items() if re.search(pattern, said)), None)
