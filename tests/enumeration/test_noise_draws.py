@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from holdfast.noise.draws.comparison import Comparison
+from holdfast.noise.draws.comparison import Comparison, _locate, _searched
 from holdfast.noise.draws.gaussian_draws import RejectionSampler, coin, gaussian_sampler
 from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
 from holdfast.noise.draws.theta import GaussianTails
@@ -106,6 +106,20 @@ def test_every_first_word_decides_what_the_law_says(kind, parameter):
     cumulative = oracle(kind, parameter)
     for bits in (1, 6):
         assert disagreements(comparison_of(kind, parameter, bits), cumulative) == 0
+
+
+@pytest.mark.parametrize(("kind", "parameter"), CASES)
+@pytest.mark.parametrize("bits", [1, 6, 8, 64])
+def test_few_words_are_searched_as_many_are(kind, parameter, bits):
+    comparison = comparison_of(kind, parameter, bits)
+    near = [comparison.thresholds + np.uint64(more) for more in (0, 1, 2**64 - 1)]
+    values = np.concatenate([*near, np.arange(min(256, 2**bits), dtype=np.uint64)]) & np.uint64(2**bits - 1)
+    few, many = np.empty(values.size, dtype=np.int64), np.empty(values.size, dtype=np.int64)
+    known, shift = (comparison.thresholds, comparison.lowest), np.uint64(64 - bits)
+    some = _searched(values, *known, few)
+    found = _locate.py_func(values << shift, shift, *known, comparison.guide, np.uint64(comparison.guide_shift), many)
+    np.testing.assert_array_equal(few, many)
+    assert some == (found > 0)
 
 
 @pytest.mark.slow

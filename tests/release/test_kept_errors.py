@@ -33,9 +33,9 @@ def simulated(monkeypatch):
     """How often errors were simulated."""
     calls, real = [], choosing.errors
 
-    def counted(*words):
+    def counted(*words, **more):
         calls.append(words)
-        return real(*words)
+        return real(*words, **more)
 
     monkeypatch.setattr(choosing, "errors", counted)
     return calls

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -149,3 +151,37 @@ def test_a_plan_says_what_every_record_takes_where_persons_are_chosen(tmp_path):
     assert plan(job(tmp_path, tree())).as_mapping()["bytes_per_record"] == 0
     persons = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 3}")
     assert plan(job(tmp_path, persons)).as_mapping()["bytes_per_record"] == RECORD_BYTES
+
+
+MANDATE = """\
+title: Residents
+data: {source: counts.csv, domain: places.csv, values: {age: [young, old]}, count: n}
+privacy: {neighbours: replace-one, epsilon: 1}
+table: {hierarchy: [county, tract, block], root: state, categories: [age]}
+hold: [consistent, nonnegative, {exact: [FIGURE]}]
+output: out
+"""
+#: Numba takes a second to be loaded, and whole minutes to compile what moves tables.
+WITHOUT = "import sys, holdfast as hf; hf.job('spec.yaml').plan(); assert 'numba' not in sys.modules"
+
+
+@pytest.mark.parametrize("figure", ["county", "{of: county, by: []}"])
+def test_exact_counties_are_planned_without_compiling(tmp_path, figure):
+    blocks = [f"C{i % 5},T{i % 60},B{i}" for i in range(1500)]
+    (tmp_path / "places.csv").write_text("\n".join(["county,tract,block", *blocks]))
+    (tmp_path / "spec.yaml").write_text(MANDATE.replace("FIGURE", figure))
+    subprocess.run([sys.executable, "-c", WITHOUT], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("method", ["given", "topdown", "bluedown"])
+def test_what_is_not_simulated_is_never_better(tmp_path, method):
+    """Far from bounds; simulated all the same, and compared with the method that the plan names."""
+    holds = "hold: [consistent, nonnegative, {exact: [borough]}]"
+    said = {each.method: each.refused for each in job(tmp_path, tree(rest=holds)).tables[0].comparison}
+    better = said[method].rpartition(" ")[2]
+    of = {
+        name: job(tmp_path, tree(rest=f"{holds}\nmethod: {name}")).tables[0].errors.score for name in (method, better)
+    }
+    assert of[better] <= 1.02 * of[method]
+    guessed = job(tmp_path, tree(table="guess: 30", rest=holds)).tables[0].comparison
+    assert not any(each.refused for each in guessed)

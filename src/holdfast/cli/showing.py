@@ -229,7 +229,7 @@ def _comparison(table: Any) -> Table:
     for each in table.comparison:
         name = f"{each.method} ({each.noise})" if several else each.method
         if each.basis is None:
-            shown.add_row(name, "-", escape(f"refused: {each.refused}"))
+            shown.add_row(name, "-", escape(f"refused: {each.refused}" if each.error_bars is None else each.refused))
         else:
             bars = "error bars" if each.error_bars else "no error bars"
             marked = f"{bars}, chosen" if each.chosen else bars

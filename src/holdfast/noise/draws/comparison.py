@@ -27,12 +27,14 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx, fmpz
 
-from holdfast.arrays import Owner, compiled, kept
+from holdfast.arrays import Ints, Owner, Words, compiled, kept
 from holdfast.noise.precision import MOST_BITS, ball, working_precision
 from holdfast.randomness import Stream
 
 #: Digits of U in the first comparison. Undecided draws are then rarer than one in 2**50 for tables of 2**14.
 WORD_BITS = 64
+#: So many words and more are worth compiled code.
+FEW = 1 << 20
 # Digits drawn when a comparison is undecided.
 _MORE_BITS = 64
 # Precision beyond the digits compared: the ball of F is then far narrower than the interval of U.
@@ -69,16 +71,8 @@ def below(enclose: Callable[[], arb], value: int, bits: int, stream: Stream) -> 
     raise ArithmeticError("a draw stayed undecided after a million bits")
 
 
-@compiled(beyond=2_000)
-def _locate(
-    words: npt.NDArray[np.uint64],
-    shift: np.uint64,
-    thresholds: npt.NDArray[np.uint64],
-    lowest: npt.NDArray[np.uint64],
-    guide: npt.NDArray[np.int32],
-    guide_shift: np.uint64,
-    symbols: npt.NDArray[np.int64],
-) -> int:
+@compiled
+def _locate(words, shift, thresholds, lowest, guide, guide_shift, symbols):  # type: ignore[no-untyped-def]
     """Write the symbol k of each word, or −1−k where threshold k does not decide it; return how many.
 
     `symbols` may be the memory of `words`: each entry is read before it is written.
@@ -102,6 +96,15 @@ def _locate(
         else:
             symbols[i] = low
     return undecided
+
+
+def _searched(values: Words, thresholds: Words, lowest: Words, symbols: Ints) -> bool:
+    """What `_locate` writes, from the first digits; return whether some are undecided."""
+    found = np.searchsorted(thresholds, values)
+    undecided = np.append(lowest, np.iinfo(np.uint64).max)[found] <= values
+    undecided &= found < thresholds.size
+    symbols[:] = np.where(undecided, -1 - found, found)
+    return bool(undecided.any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,12 @@ class Comparison:
         # The symbols take the place of the words, unless a word may be needed again to decide it.
         symbols = words.view(np.int64) if self._settled else np.empty(count, dtype=np.int64)
         shift, guide_shift = np.uint64(64 - self.bits), np.uint64(self.guide_shift)
-        if _locate(words, shift, self.thresholds, self.lowest, self.guide, guide_shift, symbols):
+        known = (self.thresholds, self.lowest)
+        if count < FEW:
+            some = _searched(words >> shift, *known, symbols)
+        else:
+            some = _locate(words, shift, *known, self.guide, guide_shift, symbols)
+        if some:
             for i in np.flatnonzero(symbols < 0):
                 value = int(self.thresholds[-1 - symbols[i]]) if self._settled else int(words[i] >> shift)
                 symbols[i] = self.decide(value, stream)

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import compiled
 from holdfast.noise.draws.comparison import WORD_BITS, Comparison
 from holdfast.noise.draws.zigzag import Zigzag
 from holdfast.noise.precision import ball
@@ -108,11 +107,11 @@ class Digit:
         return (self.at(k) for k in range(1, self.size))
 
 
-@compiled(beyond=2_000)
 def unfold(symbols: npt.NDArray[np.int64]) -> None:
     """Turn symbols 2a + side into a or −1−a, in place."""
-    for i in range(symbols.size):
-        symbols[i] = (symbols[i] >> 1) ^ -(symbols[i] & 1)
+    sides = -(symbols & 1)
+    symbols >>= 1
+    symbols ^= sides
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,9 @@ from holdfast.release.table.public import PublicFiles
 from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import in_words_of_the_spec
 
-#: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
-TABLES, NUMBERS = 2_000, 1_000_000
+#: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means of levels with a hundred
+#: figures are good to 2 %. Methods are compared on `COMPARED` numbers, and on `FEWEST` tables at least.
+TABLES, NUMBERS, COMPARED, FEWEST = 2_000, 300_000, 100_000, 10
 #: Ways that solve a program for every table, or several in every area, and how many tables are simulated at most.
 SOLVED, SOLVED_TABLES = "program", 100
 IN_AREAS, AREA_TABLES = {"areas", "linked"}, 20
@@ -119,13 +120,17 @@ def errors(
     guess: npt.NDArray[np.int64] | None,
     more: Derived | None = None,
     tables: int = TABLES,
+    numbers: int = NUMBERS,
 ) -> Errors:
-    """Measure the errors of a calibrated mechanism, per level and for groups of sums, on at most so many tables."""
+    """Measure the errors of a calibrated mechanism, per level and for groups of sums.
+
+    At most `tables` tables are simulated, with so many numbers among them or hardly more.
+    """
     deviations = None if guess is not None else linear_deviations(problem, mechanism)
     levels = [(name, np.flatnonzero(layout.level_of == i)) for i, name in enumerate(layout.levels)]
     if deviations is not None:
         return Errors(tuple(_normal(name, deviations[rows]) for name, rows in levels), LINEAR, 0)
-    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess, tables)
+    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess, tables, numbers)
     groups = [] if more is None else [(t, np.flatnonzero(more.group_of == i)) for i, t in enumerate(more.titles)]
     if drawn is None:
         unknown, besides = (tuple(LevelErrors(name, rows.size) for name, rows in part) for part in (levels, groups))
@@ -142,14 +147,13 @@ def simulated_errors(
     method: str,
     guess: npt.NDArray[np.int64] | None,
     tables: int = TABLES,
+    numbers: int = NUMBERS,
 ) -> tuple[npt.NDArray[Any] | None, str]:
     """Return the errors of all figures in simulated tables, (size, n), and how they are known; None: nobody can tell.
 
     At most `tables` tables are simulated, and the fewer the larger they are.
     """
-    ways = mechanism.method.split(", ")
-    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if _in_steps(mechanism) else TABLES
-    size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
+    size = min(tables, simulated_tables(layout, mechanism, numbers))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -164,6 +168,13 @@ def simulated_errors(
             drawn, basis = far, FAR
     drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
     return drawn, basis
+
+
+def simulated_tables(layout: Layout, mechanism: Mechanism, numbers: int) -> int:
+    """How many tables are simulated where they are to have so many numbers."""
+    ways = mechanism.method.split(", ")
+    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if _in_steps(mechanism) else TABLES
+    return int(np.clip(numbers // layout.query.n, min(most, FEWEST if numbers < NUMBERS else 1), most))
 
 
 def _in_steps(mechanism: Mechanism) -> bool:

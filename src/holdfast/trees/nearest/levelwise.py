@@ -120,7 +120,7 @@ class Levelwise:
         return lowest, highest
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=100_000)
 def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     """Gains and variances of the estimates, children first; an infinite spread means not measured."""
     n = spread.size
@@ -140,7 +140,7 @@ def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     return gain, variance
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=100_000)
 def _shares(first, variance):  # type: ignore[no-untyped-def]
     """Whether a parent has two children without an estimate."""
     for i in range(variance.size):

@@ -52,7 +52,7 @@ class Nearest:
     def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
         """Prepare a forest: each output's parent, whether it is exact, and its spread (inf: not measured)."""
         layout = Layout.of(parents)
-        weights = _weigh(layout.leaf_start, layout.leaves, layout.inner, exact, spreads, absolute)
+        weights = _weigh(layout, exact, spreads, absolute)
         return cls(layout, absolute, exact, *weights)
 
     @cached_property
@@ -87,7 +87,8 @@ class Nearest:
         bounds, ends = self.bounds(low, high)
         leaf_low, leaf_high, inner_low, inner_high = bounds
         limits = (inner_low < inner_high) & ((inner_low > -LARGEST) | (inner_high < LARGEST))
-        bounded = bool(limits.any()) or bool(_bounded(leaf_low, leaf_high, self.variance))
+        of_leaves = (self.variance > 0.0) & ((leaf_low > -LARGEST) | (leaf_high < LARGEST))
+        bounded = bool(limits.any() or of_leaves.any())
         if leaf_high.min(initial=LARGEST) >= LARGEST:
             leaf_high = leaf_high[:0]  # one array less to read
         bounds = (leaf_low, leaf_high, inner_low, inner_high)
@@ -150,44 +151,22 @@ class Nearest:
         return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
-@compiled(beyond=20_000)
-def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore[no-untyped-def]
+def _weigh(
+    layout: Layout, exact: npt.NDArray[np.bool_], spreads: Floats, absolute: bool
+) -> tuple[Floats, Floats, Floats, Floats, bool]:
     """Weights of leaves, their variances, common variances, weights of inner outputs, and whether a leaf is open."""
-    unit = float(LARGEST)
-    for v in range(spreads.size):
-        unit = min(unit, LARGEST if exact[v] else spreads[v])
-    leaf_weight, variance, is_open = np.empty(leaves.size), np.empty(leaves.size), False
-    before, own, inverse = -1.0, 0.0, 0.0
-    for j in range(leaves.size):
-        if exact[leaves[j]]:
-            leaf_weight[j], variance[j] = 1.0, 0.0
-            continue
-        if spreads[leaves[j]] != before:  # mostly they are the same, and dividing takes long
-            before = spreads[leaves[j]]
-            own = np.sqrt(unit / before) if absolute else unit / before  # 0 where the spread is infinite
-            inverse = 1.0 / own if own > 0.0 else np.inf
-        leaf_weight[j], variance[j] = own, inverse
-        is_open = is_open or own == 0.0
-    same, weight = np.zeros(inner.size), np.zeros(inner.size)
-    for k in range(inner.size):
-        if not exact[inner[k]]:
-            weight[k] = np.sqrt(unit / spreads[inner[k]]) if absolute else unit / spreads[inner[k]]
-        first, last = leaf_start[k], leaf_start[k + 1]
-        if last > first and variance[first] < np.inf:
-            alike = True
-            for j in range(first + 1, last):
-                alike = alike and variance[j] == variance[first]
-            same[k] = variance[first] if alike else 0.0
-    return leaf_weight, variance, same, weight, is_open
-
-
-@compiled(beyond=20_000)
-def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
-    """Whether a leaf that is not exact has a bound."""
-    i = 0
-    while i < low.size and not (variance[i] > 0.0 and (low[i] > -LARGEST or high[i] < LARGEST)):
-        i += 1
-    return i < low.size
+    unit = np.where(exact, LARGEST, spreads).min(initial=float(LARGEST))
+    with np.errstate(divide="ignore", invalid="ignore"):  # exact outputs have no spread
+        own = unit / spreads  # 0 where the spread is infinite
+        own = np.where(exact, 1.0, np.sqrt(own) if absolute else own)
+        leaf_weight = own[layout.leaves]
+        variance = np.where(exact[layout.leaves], 0.0, 1.0 / leaf_weight)
+    weight, same = np.where(exact, 0.0, own)[layout.inner], np.zeros(layout.inner.size)
+    filled = np.flatnonzero(np.diff(layout.leaf_start))
+    if filled.size:
+        least, most = (each.reduceat(variance, layout.leaf_start[filled]) for each in (np.minimum, np.maximum))
+        same[filled] = np.where((least == most) & (most < np.inf), most, 0.0)
+    return leaf_weight, variance, same, weight, bool((leaf_weight == 0.0).any())
 
 
 @compiled(inner=True)
@@ -198,7 +177,7 @@ def _plus(total, bound):  # type: ignore[no-untyped-def]
     return min(max(total + bound, -LARGEST), LARGEST)
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=100_000)
 def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-untyped-def]
     """Compare bounds of inner outputs with the sums of their children's, in place; return an impossible output, or −1.
 

@@ -22,6 +22,8 @@ from holdfast.trees.shape.ties import tie_hash
 
 #: Numbers of all rows, inner outputs, and rows for which this is better than compiling; rows of one turn hold so many.
 MOST_NUMBERS, MOST_INNER, FEWEST_ROWS, TURN = 600_000, 1_000, 10, 1 << 17
+#: Numbers of fewer rows from which this is better, too.
+MANY = 2_000
 #: Units of a leaf that are looked at on either side of its real move, at first and at last.
 UNITS, MOST_UNITS = 2, 64
 #: Rounds in which real prices are looked for, and those before prices go half the way, which ends most circles.
@@ -33,7 +35,8 @@ SURE = 2.0**50
 def serves(layout: Layout, rows: int) -> bool:
     """Whether so many rows are moved here; it depends on sizes alone, never on what is compiled."""
     n = layout.leaves.size + layout.inner.size
-    return rows >= FEWEST_ROWS and rows * n <= MOST_NUMBERS and 0 < layout.inner.size <= MOST_INNER
+    enough = rows >= FEWEST_ROWS or rows * n >= MANY
+    return enough and rows * n <= MOST_NUMBERS and 0 < layout.inner.size <= MOST_INNER
 
 
 class Weights(NamedTuple):
