@@ -8,8 +8,8 @@ from flint import arb
 
 import holdfast as hf
 from holdfast.arguments import LARGEST, Refused
-from holdfast.trees.circles import drawing, testing
-from holdfast.trees.circles.exact import sum_at
+from holdfast.trees.circles import drawing, tables, testing
+from holdfast.trees.circles.exact import Joined, Row, joined, sum_at
 from holdfast.trees.circles.messages import Messages
 from holdfast.trees.circles.outline import outline
 from holdfast.trees.circles.sampler import Sampler
@@ -40,6 +40,42 @@ def test_short_circles_give_the_same_law(name):
     short = sampler(name, aliases=0.5)
     z, _ = distance(short.draw(1_500, hf.seeded(2)), listed(name))
     assert z < 5.5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_divisions_without_proposals_have_the_law_of_the_list(name, monkeypatch):
+    monkeypatch.setattr(tables, "ROUNDS", 0)
+    z, beyond = distance(sampler(name).draw(500, hf.seeded(5)), listed(name))
+    assert z < 5.5
+    assert beyond < 5e-3
+
+
+@pytest.mark.parametrize("name", ["not negative", "a block"])
+def test_divisions_that_are_weighed_wrongly_are_rejected(name, monkeypatch):
+    """Some ways to make a total twice as heavy: the comparison above sees it."""
+    ways = Joined.ways
+
+    def wrong(self, t, more):
+        found, _ = ways(self, t, more)
+        found = {place: each * (2 if place % 2 else 1) for place, each in found.items()}
+        return found, sum(found.values(), arb(0))
+
+    monkeypatch.setattr(tables, "ROUNDS", 0)
+    monkeypatch.setattr(Joined, "ways", wrong)
+    assert distance(sampler(name).draw(1_000, hf.seeded(5)), listed(name))[0] > 8
+
+
+def test_what_sums_leave_out_is_enclosed():
+    """Windows that end early widen balls, and less so the further they reach."""
+    rows = [Row(-1, np.array([0.5, 1.0, 0.25]), (0.5, 0.25), (0.5, 0.25)) for _ in range(4)]
+    law = [float(rows[0].at(t)) for t in range(-80, 60)]
+    for t in (-3, 0, 20):
+        wanted = law
+        for _ in range(3):
+            wanted = np.convolve(wanted, law)
+        balls = [sum_at(joined(rows), t, more) for more in (0, 16, 64)]
+        assert all(abs(float(each.mid()) - wanted[t + 320]) <= float(each.rad()) + 1e-14 for each in balls)
+        assert balls[0].rad() > 1e3 * balls[1].rad() > 1e3 * balls[2].rad()
 
 
 def test_messages_that_are_worsened_need_the_test(monkeypatch):
@@ -88,12 +124,12 @@ def test_no_message_is_below_what_it_stands_for(seed, monkeypatch):
             self.pending[node, int(rows[k])] = testing.Doubt(0, value, above, float(m.norm[node]))
             self.slacks[int(nodes[k]), int(rows[k])] = float(slack[k])
 
-    def kept(self, node, t, doubt, parts):
+    def kept(self, node, t, doubt, whole):
         m, shape = self.m, self.shape
         weight = arb(1) if shape.law[node] < 0 else self.sampler.weights[int(shape.law[node])].ball(t)
         middle = int(m.start[node] + m.length[node] // 2)
         tilt = arb(doubt.above) - arb(float(m.tilt[node]))
-        share = weight * (tilt * (t - middle) - arb(doubt.norm)).exp() * sum_at(parts, t, 0) / doubt.message
+        share = weight * (tilt * (t - middle) - arb(doubt.norm)).exp() * sum_at(whole, t, 0) / doubt.message
         shares.append((float(share.mid()), self.slacks[node, 0]))
         assert not share > 1
         return True

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.trees.circles.tables import Division
 
 GROUPS = [-1, 0, 0, 1, 1, 2, 2]
 TREE = hf.Hierarchy.from_parents(GROUPS)
@@ -133,6 +134,31 @@ def test_what_the_others_rule_out_may_have_nearly_all_probability():
     found = hf.reconcile_laws(hf.Hierarchy.from_parents([-1, 0, 0]), [(2, [1]), [1e28, 1e-8, 1e-24], [1, 1]])
     assert found.law(1)[1] == pytest.approx(np.array([1e-8, 1e-24]) / (1e-8 + 1e-24))
     assert (found.draw(50, hf.seeded(1)) == [2, 1, 1]).all()
+
+
+def test_draws_end_however_improbable_what_the_last_child_takes_is(monkeypatch):
+    """No tilt makes these totals likely: their divisions once had no end."""
+    rounds, decided = [], Division._decided
+    monkeypatch.setattr(Division, "_decided", lambda *given: rounds.append(1) or decided(*given))
+    tree = hf.Hierarchy.from_parents([-1, 0, 1, 0, 1, 1])
+    laws = [
+        [0.14357375, 0.30040377, 0, 0, 0.52673078, 0.28160087, 0, 0.96691203],
+        (1, [2.12e-5, 0.34, 927.7, 748.9, 0.0794, 16.5, 8.0]),
+        (-1, [1.35e-5, 8.0]),
+        (-3, [0.598, 6.8e-4, 4.43]),
+        [8.65e-5, 572.2, 2.5e-5, 56.6],
+        [0.39, 0.627, 0.661, 0.41],
+    ]
+    nodes, chances = enumerated(laws, tree, -3, 4)
+    drawn = hf.reconcile_laws(tree, laws).draw(2_000, hf.seeded(0))
+    assert len(rounds) < 200
+    tables, counts = np.unique(drawn, axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, tables.tolist()), counts.tolist(), strict=True))
+    often = 2_000 * chances > 5
+    counts = np.array([seen.get(tuple(table), 0) for table in nodes[often].tolist()])
+    squares = (counts - 2_000 * chances[often]) ** 2 / (2_000 * chances[often])
+    assert squares.sum() < often.sum() + 5 * (2 * often.sum()) ** 0.5
+    assert counts.sum() > 1_950
 
 
 @pytest.mark.parametrize(

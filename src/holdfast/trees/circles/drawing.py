@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints, ranges
-from holdfast.trees.circles.exact import Part
+from holdfast.trees.circles.exact import Part, divided, joined
 from holdfast.trees.circles.leaf_divisions import LeafDivisions, first_largest
 from holdfast.trees.circles.leaf_tables import FAR, POOR, LeafTable, kinds_of
 from holdfast.trees.circles.tables import WAYS, Division
@@ -50,7 +52,7 @@ class Drawing(LeafDivisions):
         )
         least, most = np.repeat(low, self.rows), np.repeat(high, self.rows)
         values, _ = division.draw(
-            self.stream, lambda _, slots, chosen, __: (chosen >= least[slots]) & (chosen <= most[slots])
+            self.stream, None, lambda _, slots, chosen, __: (chosen >= least[slots]) & (chosen <= most[slots])
         )
         self.leaves[self.shape.leaf_output.size :] = values.reshape(alone.size, self.rows)
 
@@ -94,9 +96,7 @@ class Drawing(LeafDivisions):
     def _only(self, some: Ints) -> None:
         """Give totals of nodes to their only children."""
         children = self.shape.inner_start[some]
-        self._settle(
-            some, lambda node: [self._row(self.shape.inner_start[node], self.m.rows(children[some == node])[0])]
-        )
+        self._settle(some, lambda node: self._row(self.shape.inner_start[node], self.m.rows(children[some == node])[0]))
         self.totals[children] = self.totals[some]
         for part in self.m._parts(children):
             at, row = np.repeat(np.arange(part.size), self.rows), np.tile(np.arange(self.rows), part.size)
@@ -111,12 +111,15 @@ class Drawing(LeafDivisions):
         begin = np.cumsum(fewer) - fewer
         values, rest_values = self._padded(others, length), self._padded(last, longest)
 
-        def parts(node: int) -> list[Part]:
+        @cache
+        def together(node: int) -> Part:
             k = int(np.searchsorted(some, node))
             mine = range(int(begin[k]), int(begin[k] + fewer[k]))
-            return [*(self._row(int(others[j]), values[j]) for j in mine), self._row(int(last[k]), rest_values[k])]
+            return joined(
+                [*(self._row(int(others[j]), values[j]) for j in mine), self._row(int(last[k]), rest_values[k])]
+            )
 
-        self._settle(some, parts)
+        self._settle(some, together)
         totals = self.totals[some]
         mean, variance = (np.add.reduceat(each[children], first) for each in (m.mean, m.variance))
         spread = np.sqrt(variance)
@@ -170,7 +173,9 @@ class Drawing(LeafDivisions):
             raise ArithmeticError("no tilt divides a total")
         mine, task = ranges(starts[pair], counts[pair]), np.repeat(np.arange(pair.size), counts[pair])
         division = Division(table, mine, counts[pair], totals.ravel(), rest_table, pair)
-        drawn, rests = division.draw(self.stream)
+        drawn, rests = division.draw(
+            self.stream, lambda k: divided(together(int(some[k // self.rows])), int(division.totals[k]), self.stream)
+        )
         node, row = others[rows[mine]], np.tile(np.arange(self.rows), some.size)
         self.totals[node, row[task]] = drawn
         self.totals[last[parent[pair]], row] = rests

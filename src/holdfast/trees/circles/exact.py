@@ -1,4 +1,4 @@
-"""What doubles leave undecided: the share S̃(t)·w(t)/M(t) with which a total is kept, enclosed by balls.
+"""What doubles leave undecided: sums of messages as balls, by which totals are tested, and divided without proposals.
 
 Messages of children are doubles on windows with series beyond, or leaves' own weights: polynomials whose product has
 S̃(t) as a coefficient. What lies beyond their ends makes the ball wider, and less so the further they reach.
@@ -6,21 +6,21 @@ S̃(t) as a coefficient. What lies beyond their ends makes the ball wider, and l
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from flint import arb, arb_poly
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats
+from holdfast.noise.draws.decisions import FIRST_BITS, Digits, chosen, decided
+from holdfast.randomness import Stream
 from holdfast.trees.circles.weights import Weight
 
-
-class Part(Protocol):
-    """A message as balls."""
-
-    def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """The first place, the values from there on, and a bound on the sum of all others; `more` reaches further."""
+#: A message as balls, or the sum of some.
+Part: TypeAlias = "Row | Leaf | Joined"
 
 
 class Row:
@@ -38,16 +38,14 @@ class Row:
         return arb(self.height[side]) * arb(self.ratio[side]) ** distance
 
     def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """See Part."""
-        below = range(self.first - more, self.first) if self.height[0] > 0 else range(0)
-        last = self.first + self.values.size
-        above = range(last, last + more) if self.height[1] > 0 else range(0)
-        values = [self.at(t) for t in below] + [arb(float(v)) for v in self.values] + [self.at(t) for t in above]
-        left = arb(0)
-        for height, ratio in zip(self.height, self.ratio, strict=True):
+        """The first place, the values from there on, and a bound on the sum of all others, which falls as e^−more."""
+        ends, left = [0, 0], arb(0)
+        for side, (height, ratio) in enumerate(zip(self.height, self.ratio, strict=True)):
             if height > 0:
-                left = left + arb(height) * arb(ratio) ** (more + 1) / (1 - arb(ratio))
-        return self.first - len(below), values, left
+                ends[side] = math.ceil(-more / math.log(ratio))
+                left = left + arb(height) * arb(ratio) ** (ends[side] + 1) / (1 - arb(ratio))
+        first = self.first - ends[0]
+        return first, [self.at(t) for t in range(first, self.first + self.values.size + ends[1])], left
 
 
 class Leaf:
@@ -67,7 +65,7 @@ class Leaf:
         return self.weight.ball(t) * (arb(self.tilt) * (t - self.origin) - arb(peak)).exp() / arb(whole)
 
     def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """See Part."""
+        """See Row."""
         low, high = (np.array([bound], dtype=np.int64) for bound in self.bounds)
         first, last = (int(end[0]) for end in self.weight.window(self.tilt, low, high, 60.0 + more))
         left = arb(0)
@@ -81,26 +79,66 @@ class Leaf:
         return first, [self.at(t) for t in range(first, last + 1)], left
 
 
-def sum_at(parts: list[Part], t: int, more: int) -> arb:
+class Joined:
+    """The sum of two parts, either of which may be such a sum."""
+
+    def __init__(self, one: Part, other: Part) -> None:
+        self.one, self.other = one, other
+        self._windows: dict[int, tuple[int, list[arb], arb]] = {}
+
+    def window(self, more: int) -> tuple[int, list[arb], arb]:
+        """See Row; what is left may be anywhere, inside too."""
+        if more not in self._windows:
+            (first, ones, _), (start, others, _) = self.one.window(more), self.other.window(more)
+            values, left = (arb_poly(ones) * arb_poly(others)).coeffs(), self._missing(more)
+            self._windows[more] = first + start, [_raised(each, left) for each in values], left
+        return self._windows[more]
+
+    def _missing(self, more: int) -> arb:
+        """A bound on the ways of which one lies beyond a window."""
+        (_, ones, left), (_, others, right) = self.one.window(more), self.other.window(more)
+        return left * sum(others, right) + right * sum(ones, left)
+
+    def ways(self, t: int, more: int) -> tuple[dict[int, arb], arb]:
+        """What the first part may have where both make t, each with its weight; and the sum of all."""
+        (first, ones, _), (start, others, _) = self.one.window(more), self.other.window(more)
+        last = t - first - start
+        inside = range(max(0, last - len(others) + 1), min(len(ones), last + 1))
+        result = {first + place: ones[place] * others[last - place] for place in inside}
+        return result, _raised(sum(result.values(), arb(0)), self._missing(more))
+
+
+def _raised(value: arb, left: arb) -> arb:
+    """A value to which something from 0 to what is left is added."""
+    return value if left == 0 else value + left / 2 + arb(0, (left / 2).upper())
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """The sum of parts, halved again and again."""
+    half = len(parts) // 2
+    return Joined(joined(parts[:half]), joined(parts[half:])) if half else parts[0]
+
+
+def sum_at(whole: Part, t: int, more: int) -> arb:
     """Σ over all ways to make t of the product of the parts' messages."""
-    windows = sorted((part.window(more) for part in parts), key=lambda window: len(window[1]))
-    masses = [sum(values, left) for _, values, left in windows]
-    whole = arb(1)
-    for mass in masses:
-        whole = whole * mass
-    missing = arb(0)
-    for mass, (_, _, left) in zip(masses, windows, strict=True):
-        missing = missing + left / mass * whole
-    start, values, _ = windows[-1]
-    polynomials = [arb_poly(others) for _, others, _ in windows[:-1]] or [arb_poly([1])]
-    while len(polynomials) > 1:
-        pairs = [a * b for a, b in zip(polynomials[::2], polynomials[1::2], strict=False)]
-        polynomials = pairs + polynomials[len(pairs) * 2 :]
-    others = polynomials[0].coeffs()
-    last = (
-        t - start - sum(first for first, _, _ in windows[:-1])
-    )  # places of the widest part and of the others add up to this
-    inside = arb(0)
-    for place in range(max(0, last - len(others) + 1), min(len(values) - 1, last) + 1):
-        inside = inside + values[place] * others[last - place]
-    return inside + missing / 2 + arb(0, missing.upper() / 2)
+    return whole.ways(t, more)[1] if isinstance(whole, Joined) else whole.at(t)
+
+
+def divided(whole: Part, t: int, stream: Stream) -> list[int]:
+    """Divide a total among parts with the probability of their messages' product: what a half of them has, and so on.
+
+    No proposal is rejected, however improbable what makes the total is. A total that is never made is divided anyhow.
+    """
+    if not isinstance(whole, Joined):
+        return [t]
+    order: dict[int, None] = {}  # places that a wider window adds come after all others
+
+    def attempt(found: tuple[dict[int, arb], arb], number: Digits) -> int:
+        ways, total = found
+        new = [place for place in ways if place not in order]
+        order.update(dict.fromkeys(sorted(new, key=lambda place: -float(ways[place].mid()))))
+        return t if total == 0 else chosen(ways.__getitem__, total, iter(order), number)
+
+    digits = Digits(stream.bits(64), 64, lambda: stream)
+    half = decided(lambda bits: whole.ways(t, bits - FIRST_BITS), digits, attempt)
+    return divided(whole.one, half, stream) + divided(whole.other, t - half, stream)

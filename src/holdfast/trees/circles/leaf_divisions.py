@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
-from holdfast.trees.circles.exact import Part
+from holdfast.trees.circles.exact import Part, divided, joined
 from holdfast.trees.circles.leaf_tables import POOR, LeafTable, rounded
 from holdfast.trees.circles.tables import Division
 from holdfast.trees.circles.testing import Tested
@@ -25,7 +25,7 @@ class LeafDivisions(Tested):
         shape, m = self.shape, self.m
         if not some.size:
             return
-        self._settle(some, self._leaf_parts)
+        self._settle(some, self._leaf_sum)
         node = np.repeat(some, self.rows)
         row = np.tile(np.arange(self.rows), some.size)
         totals = self.totals[some].ravel()
@@ -41,16 +41,19 @@ class LeafDivisions(Tested):
             for tasks in np.split(part, np.flatnonzero(np.diff(group)) + 1):
                 self._divide_leaf_tasks(node[tasks], row[tasks], totals[tasks], float(tilt[tasks[0]]))
 
-    def _leaf_parts(self, k: int) -> list[Part]:
-        """The leaves of a node as messages."""
+    def _leaf_sum(self, k: int) -> Part:
+        """The sum of the leaves of a node."""
+        if k in self.leaf_sums:
+            return self.leaf_sums[k]
         m, shape = self.m, self.shape
         node = np.array([k])
         table, kind, _ = m.leaf_table(node, float(m.tilt[k]))
         leaves, _ = m.leaves_of(node)
-        return [
+        parts = [
             self._leaf(table, each, (int(shape.leaf_low[leaf]), int(shape.leaf_high[leaf])))
             for each, leaf in zip(kind.tolist(), leaves.tolist(), strict=True)
         ]
+        return self.leaf_sums.setdefault(k, joined(parts))
 
     def _divide_leaf_tasks(self, nodes: Ints, rows: Ints, totals: Ints, tilt: float, again: bool = True) -> None:
         shape, m = self.shape, self.m
@@ -85,7 +88,13 @@ class LeafDivisions(Tested):
             (low[slots], high[slots]),
             (np.where(only, -LARGEST, low[widest]), np.where(only, LARGEST, high[widest])),
         )
-        drawn, rests = division.draw(self.stream, fits)
+
+        def one_by_one(task: int) -> list[int]:
+            values = divided(self._leaf_sum(int(nodes[task])), int(totals[task]), self.stream)
+            last = values.pop(int(widest[task] - starts[task]))
+            return [*values, last]
+
+        drawn, rests = division.draw(self.stream, one_by_one, fits)
         task = np.repeat(np.arange(counts.size), counts)
         self.leaves[leaves[slots], rows[task[slots]]] = drawn
         self.leaves[leaves[widest], rows] = rests

@@ -26,6 +26,8 @@ WAYS, BITS, BEYOND = 2.0**52, np.uint64(12), 2.0**22
 BLOCK = 1 << 11
 #: Places with fewer ways are looked at one by one.
 FEW = 2.0**24
+#: Rounds of proposals for a division, before it is drawn without any.
+ROUNDS = 64
 #: By how much a computed weight may differ from the exact one, and acceptances are lowered for that.
 ROUNDING = 2.0**-33
 
@@ -149,12 +151,21 @@ class Division:
     rest: Table | None
     last: Ints
 
-    def draw(self, stream: Stream, fits: Callable[[Ints, Ints, Ints, Ints], Array] | None = None) -> tuple[Ints, Ints]:
-        """Draw all divisions; returns the values of the rows and the rests."""
+    def draw(
+        self,
+        stream: Stream,
+        one_by_one: Callable[[int], list[int]] | None = None,
+        fits: Callable[[Ints, Ints, Ints, Ints], Array] | None = None,
+    ) -> tuple[Ints, Ints]:
+        """Draw all divisions; returns the values of the rows and the rests.
+
+        What ROUNDS of proposals do not divide is drawn one by one: values of a task's rows, and its rest.
+        """
         start = np.cumsum(self.counts) - self.counts
         values, rests = np.zeros(self.rows.size, dtype=np.int64), self.totals.copy()
-        todo = np.arange(self.totals.size)
-        while todo.size:
+        todo, rounds = np.arange(self.totals.size), 0
+        while todo.size and (one_by_one is None or rounds < ROUNDS):
+            rounds += 1
             counts = self.counts[todo]
             all_ = todo.size == self.totals.size
             slots = np.arange(self.rows.size) if all_ else ranges(start[todo], counts)
@@ -189,6 +200,9 @@ class Division:
             values[slots[done]] = chosen[done]
             rests[todo[accepted]] = rest[accepted]
             todo = todo[~accepted]
+        if one_by_one is not None:
+            for task in todo.tolist():
+                *values[start[task] : start[task] + self.counts[task]], rests[task] = one_by_one(task)
         return values, rests
 
     def _decided(self, todo: Ints, rest: Ints, words: Array, counts: Ints) -> tuple[Array, Array]:

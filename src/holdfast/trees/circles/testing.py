@@ -69,6 +69,7 @@ class Tested:
         self.totals = np.zeros((size, rows), dtype=np.int64)
         #: Tests that are not decided yet, by node and row.
         self.pending: dict[tuple[int, int], Doubt] = {}
+        self.leaf_sums: dict[int, Part] = {}
 
     @property
     def m(self) -> Messages:
@@ -136,7 +137,7 @@ class Tested:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             whole = message / np.exp(logs)
             slack = (m.alias(nodes, totals) + 2.2 * m.lift[nodes]) / whole + 8 * m.pad[nodes]
-        slack = np.where(within & np.isfinite(slack), slack, 1.0)
+        slack = np.where(within & np.isfinite(slack) & np.isfinite(whole), slack, 1.0)  # whole: where weights are 0
         words = self.stream.words(nodes.size)
         for k in np.flatnonzero(words * 2.0**-64 >= 1 - slack - 2.0**-60).tolist():
             node = int(nodes[k])
@@ -144,19 +145,19 @@ class Tested:
             above = float(m.above(nodes[k : k + 1])[0])
             self.pending[node, int(rows[k])] = Doubt(int(words[k]), value, above, float(m.norm[node]))
 
-    def _settle(self, some: Ints, parts: Callable[[int], list[Part]]) -> None:
-        """Decide the tests of nodes that are about to be divided, by the messages of their children."""
+    def _settle(self, some: Ints, whole: Callable[[int], Part]) -> None:
+        """Decide the tests of nodes that are about to be divided, by the sums of their children's messages."""
         if not self.pending:
             return
         mine = set(some.tolist())
         for node, row in [key for key in self.pending if key[0] in mine]:
             doubt = self.pending.pop((node, row))
-            if not self._kept(node, int(self.totals[node, row]), doubt, parts(node)):
+            if not self._kept(node, int(self.totals[node, row]), doubt, whole(node)):
                 self.kept[self.shape.tree[node], row] = False
                 # A total that no children make could not be divided.
                 self.totals[node, row] = self.m.start[node] + int(np.argmax(self.m.sums(np.array([node]))))
 
-    def _kept(self, node: int, t: int, doubt: Doubt, parts: list[Part]) -> bool:
+    def _kept(self, node: int, t: int, doubt: Doubt, whole: Part) -> bool:
         m, shape = self.m, self.shape
         if not int(shape.low[node]) <= t <= int(shape.high[node]):
             return False
@@ -167,7 +168,7 @@ class Tested:
             weight = arb(1) if shape.law[node] < 0 else self.sampler.weights[int(shape.law[node])].ball(t)
             tilt = arb(doubt.above) - arb(float(m.tilt[node]))
             factor = (tilt * (t - middle) - arb(doubt.norm)).exp()
-            result = weight * factor * sum_at(parts, t, more) / doubt.message
+            result = weight * factor * sum_at(whole, t, more) / doubt.message
             if result > 1:
                 raise ArithmeticError("a message is below what it stands for")
             return result
