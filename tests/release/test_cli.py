@@ -337,6 +337,9 @@ def test_init_writes_a_spec_that_can_be_planned(folder):
     assert called("init", "sexes.csv", "--spec", "cube.yaml").exit_code == 0
     assert "cube: [sex, 'yes']" in (folder / "cube.yaml").read_text()
     assert called("init", "missing.csv", "--spec", "x.yaml").exit_code == 3
+    told = json.loads(called("init", "sexes.csv", "--spec", "z.yaml", "--source", "no.csv", "--json").stdout)
+    assert told == {"spec": "z.yaml", "source": "no.csv", "source_found": False}
+    assert called("schema", "--json").stdout == called("schema").stdout
     (folder / "counted.csv").write_text("sex,age,Freq\nF,old,3\nF,young,4\nM,old,0\nM,young,1\n")
     assert called("init", "counted.csv", "--spec", "counted.yaml", "--source", "counted.csv").exit_code == 0
     written = (folder / "counted.yaml").read_text()

@@ -52,6 +52,46 @@ def test_unreadable_public_files_are_refused(tmp_path):
         job(tmp_path, cube().replace("sex", "value"))
 
 
+@pytest.mark.parametrize(
+    "content", ["\n{}\r\n{}\n{}", "\r\n{}\n{}\r\n{}\r\n", "\n{}\r{}\n{}", "\r{}\r{}\r\n{}", "\n{}\r\n\r\n{}\n{}"]
+)
+def test_lines_of_a_public_file_may_end_in_different_ways(tmp_path, content):
+    (tmp_path / "mixed.csv").write_bytes(
+        ("borough,zone" + content.format("North,N1", '"So,uth",S1', "West,W1")).encode()
+    )
+    made = job(tmp_path, tree().replace("zones.csv", "mixed.csv")).tables[0]
+    assert [*made.layout.columns["zone"]] == [None, None, None, None, "N1", "S1", "W1"]
+    assert [*made.layout.columns["borough"]][1:4] == ["North", "So,uth", "West"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"North,N2,N3", "does not have 2 values, as the first has"),
+        (b"North", "does not have 2 values, as the first has"),
+        (b'North,"N2', "cannot be read"),
+        (b"North,N\xff2", "cannot be read: a CSV file is UTF-8"),
+    ],
+)
+def test_a_wrong_line_of_a_public_file_is_named(tmp_path, line, why):
+    (tmp_path / "wrong.csv").write_bytes(b"borough,zone\nNorth,N1\n" + line + b"\nSouth,S1\n")
+    with pytest.raises(SpecError, match=rf"data.domain: line 3 of 'wrong.csv' {why}"):
+        job(tmp_path, tree().replace("zones.csv", "wrong.csv"))
+
+
+def test_levels_that_stand_upside_down_are_refused_with_the_order_that_works(tmp_path):
+    content = "county,tract,block\nA,A1,A11\nA,A1,A12\nA,A2,A21\nB,B1,B11\n"
+    right = "[county, tract, block]"
+    for order in ("[tract, county, block]", "[block, tract, county]", "[county, block, tract]"):
+        with pytest.raises(SpecError, match=rf"write the larger places first, hierarchy: \{right}") as caught:
+            job(tmp_path, tree().replace("[borough, zone]", order), zones_csv=content)
+        assert caught.value.key == "table.hierarchy"
+    assert job(tmp_path, tree().replace("[borough, zone]", right), zones_csv=content)
+    crossed = "kind,borough,zone\nold,N,N1\nnew,N,N2\nold,S,S1\nnew,S,S2\nold,W,W1\n"  # neither lies in the other
+    for order in ("[kind, borough, zone]", "[borough, kind, zone]"):
+        assert job(tmp_path, tree().replace("[borough, zone]", order), zones_csv=crossed)
+
+
 def test_equal_names_below_different_parents_are_told_apart_by_path(tmp_path):
     content = "borough,zone\nNorth,A\nSouth,A\n"
     table = job(tmp_path, tree(table="match: path"), zones_csv=content).tables[0]

@@ -111,6 +111,8 @@ def test_explanations_name_what_is_given_away(tmp_path):
     away = " ".join(found["What is given away"])
     assert "Published exactly: borough (all 2 figures)." in away
     assert "What is published exactly is not protected" in away
+    assert str(found).lower().count("published exactly:") == 1
+    assert "compares only data that agree" not in str(found)  # the promise says it
     assert "city / North / N1" in away  # the only zone of its borough
     assert "city / South / S1" not in away
     assert explain(job(tmp_path, tree()))["What is given away"] == [

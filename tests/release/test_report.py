@@ -20,6 +20,7 @@ from holdfast.release.job.job import Job
 from holdfast.release.job.table import errors_by_size, spread_counts
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.report import figures
+from holdfast.release.report.label import treated
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -89,15 +90,17 @@ def test_the_page_says_what_is_certified(folders, kind):
     page = outline(folders[kind])
     text = without_spaces(" ".join(page.text))
     certificate = load(folders[kind]).certificate
+    told = [words for words in certificate.unprotected if words.startswith("published exactly:")]
+    assert all(text.lower().count(words) == 1 for words in told)
     for statement in certificate.statements:
-        assert describe(statement, columns=False) in text
+        assert describe(statement, columns=False, figures=statement is not certificate.statements[0]) in text
     first = certificate.statements[0].columns
     assert len(first) > 1
     letters = "".join(text.split())  # some words of an answer stand out
     assert all("".join(f"{row.column}{row.answer}".split()) in letters for row in first)
     for sentence in certificate.unprotected:
         assert sentence in text
-    for sentence in certificate.caveats:
+    for sentence in treated(certificate):
         assert f"{sentence[0].upper()}{sentence[1:]}." in text
     for file in certificate.files:
         assert (file.sha256 in text) == (file.name != "report.html")
@@ -106,7 +109,7 @@ def test_the_page_says_what_is_certified(folders, kind):
     for table in certificate.tables:
         assert table.interval.sentence in text
         for column in () if table.protects is None else table.protects.columns:
-            assert column.in_words in text
+            assert column.in_words.removeprefix(f"{column.column}: ") in text
         for each in table.holds.exact:
             assert each.figure in text
 

@@ -86,10 +86,10 @@ def test_a_job_that_publishes_nothing_exactly_leaves_nothing_out(tmp_path):
 
 def test_a_total_that_no_replacement_alters_is_not_called_protected(tmp_path):
     made = job(tmp_path, tree(privacy="epsilon: 1, neighbours: replace-one"))
-    assert made.unprotected == ("the same when records are replaced: city",)
+    assert made.unprotected == ("unchanged when a record is replaced by another, and so not hidden: city",)
     assert [each.why for each in made.tables[0].unprotected] == [UNMOVED]
     total = job(tmp_path, cube(privacy="epsilon: 1, neighbours: replace-one", table="margins: [[], [sex]]"))
-    assert total.unprotected == ("the same when records are replaced: total",)
+    assert total.unprotected == ("unchanged when a record is replaced by another, and so not hidden: total",)
 
 
 def test_noise_on_what_exact_figures_tell_protects_nothing(tmp_path):

@@ -318,8 +318,10 @@ def gather(
 @verb("holdfast schema > spec.schema.json", "holdfast schema certificate")
 def schema(
     what: Annotated[str, typer.Argument(metavar="[spec|certificate]", help="Which schema.")] = "spec",
+    json: Json = True,
 ) -> None:
-    """Print the JSON Schema of the spec (or of the certificate)."""
+    """Print the JSON Schema of the spec (or of the certificate), with --json and without."""
+    del json
     from holdfast.arguments import one_of
     from holdfast.cli import showing
 
@@ -343,6 +345,7 @@ def init(
         str, typer.Option("--source", "--from", help="The records to name in it: a file, or the address of a database.")
     ] = "records.parquet",
     table: Annotated[str | None, typer.Option("--table", help="The table or view in a database.")] = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a commented spec to start from, from a public file and the names of the records' columns."""
@@ -366,6 +369,6 @@ def init(
         spec.write_text(
             starting_spec(replace(found, renamed=renamed, count=count), source, public, spec.name, table), "utf-8"
         )
-    if not quiet:
-        first = "" if there else f"say in it where the records are (source: {source} is not there), then "
-        print(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")
+    first = "" if there else f"say in it where the records are (source: {source} is not there), then "
+    words = f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}"
+    showing.told(json, quiet, lambda: {"spec": str(spec), "source": source, "source_found": there}, words)

@@ -97,6 +97,7 @@ def plan(found: Any) -> None:
     """Print a plan."""
     from holdfast.privacy.words import describe
     from holdfast.release.job.methods import evidence
+    from holdfast.release.standalone_verifier.facts import SHARED
     from holdfast.release.table.wording import LEARN, as_sentence, sentence_about, ways_in_words
 
     console, job = _console(), found.job
@@ -115,7 +116,7 @@ def plan(found: Any) -> None:
     console.print(_learnable(job.guarantee))
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
-        _told(console, describe(statement, columns=False))
+        _told(console, describe(statement, columns=False, figures=statement is not job.guarantee))
     for table in found.tables:
         if table.protects is not None:
             console.print(_protects(table, several=len(found.tables) > 1))
@@ -127,7 +128,7 @@ def plan(found: Any) -> None:
     for words in found.spending:
         _told(console, words)
     console.print("\n[bold]To know[/bold]")
-    for words in job.caveats:
+    for words in (each for each in job.caveats if each != SHARED):
         _told(console, f"{words[0].upper()}{words[1:]}.")
     seconds = "cannot be told" if found.seconds is None else f"about {max(found.seconds, 0.1):.1f} s"
     _told(

@@ -22,7 +22,7 @@ from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
 from holdfast.domains import Cube, Hierarchy
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.words import figure
+from holdfast.privacy.words import DIGITS, figure
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
@@ -64,7 +64,7 @@ class Protected:
     def in_columns(self) -> tuple[str, str, str, str]:
         """The row in words: column, records, how strongly such changes are hidden, what one record alone changes."""
         together = self.together
-        hidden = "not stated" if self.statement is None else amount(self.statement)
+        hidden = "not stated" if self.statement is None else amount(self.statement, 3)
         needs = f"{'' if together.exact else 'at most '}{counted(together.records or 0, together.kind, self.kept)}"
         if together.records is None:
             return self.column, _needed(self), "-", "nothing"
@@ -286,12 +286,12 @@ def counted(records: int, kind: str, kept: int = 1) -> str:
     return f"{records} record{'s' * (records != 1)} {verb}"
 
 
-def amount(statement: Guarantee) -> str:
+def amount(statement: Guarantee, digits: int = DIGITS) -> str:
     if statement.void:
         return "nothing promised"
-    words = [] if statement.epsilon is None else [f"epsilon {figure(statement.epsilon)}"]
+    words = [] if statement.epsilon is None else [f"epsilon {figure(statement.epsilon, digits)}"]
     if statement.delta:
-        words.append(f"delta {figure(statement.delta)}")
+        words.append(f"delta {figure(statement.delta, digits)}")
     if statement.epsilon is None and statement.rho is not None:
-        words.append(f"rho {figure(statement.rho)}")
+        words.append(f"rho {figure(statement.rho, digits)}")
     return ", ".join(words)

@@ -107,10 +107,10 @@ def figure(value: float, digits: int = DIGITS) -> str:
     return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e9") else f"{rounded:e}"
 
 
-def describe(guarantee: Statement, *, columns: bool = True) -> str:
+def describe(guarantee: Statement, *, columns: bool = True, figures: bool = True) -> str:
     """Say what is hidden, how strongly, against what, what is not protected, and on what grounds.
 
-    `columns`: also whether somebody can learn each column.
+    `columns`: also whether somebody can learn each column; `figures`: also which figures are not protected.
     """
     sentences = [_hidden(guarantee), *(learnt(guarantee) if columns else ())]
     if guarantee.void:
@@ -118,7 +118,7 @@ def describe(guarantee: Statement, *, columns: bool = True) -> str:
     else:
         sentences.extend(_strength(guarantee))
     sentences.extend(_scope(guarantee))
-    sentences.extend(f"Not protected: {_plain(item)}." for item in guarantee.unprotected)
+    sentences.extend(f"Not protected: {_plain(item)}." for item in guarantee.unprotected if figures)
     if guarantee.assumes:
         held = "; ".join(_plain(item) for item in guarantee.assumes)
         sentences.append(f"It assumes of every possible dataset: {held}.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee, odds
-from holdfast.privacy.words import describe, figure
+from holdfast.privacy.words import describe, figure, learnt
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.job import Job, protected
 from holdfast.release.job.methods import evidence
@@ -17,6 +17,7 @@ from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.accounts import Account, Budget, Incomparable, Overspent, Unit
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, Past
+from holdfast.release.standalone_verifier.facts import SHARED
 from holdfast.release.table.wording import (
     HOW,
     LEARN,
@@ -38,19 +39,21 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     outside = outside_words(job.tables, job.guarantee)
     promised = [] if job.guarantee.void else [odds.in_words(job.guarantee)]
     found = {
-        LEARN: [f"{row.column}: {row.answer}." for row in job.guarantee.columns],
+        LEARN: learnt(job.guarantee),
         "Who is protected": [protected(job.spec, job.guarantee)],
         "What is asked for": [_asked(job)],
-        "What the release promises": [describe(job.guarantee, columns=False), *promised],
+        "What the release promises": [describe(job.guarantee, columns=False, figures=False), *promised],
         **_protects(job, outside),
         "What holds in every table": [
-            sentence_about(table.name, f"{table.kind}, {table.layout.query.n:,} figures: {held(table.holding.holds)}.")
+            sentence_about(
+                table.name, f"{table.kind}, {table.layout.query.n:,} figures: {held(table.holding.holds, exact=False)}."
+            )
             for table in job.tables
         ],
         "What is given away": [*_given_away(job, told), *told],
         "What was spent": foreseen(job, book, past),
         "How the records are treated": [
-            as_sentence(words, job.tables) for words in job.caveats if words not in outside
+            as_sentence(words, job.tables) for words in job.caveats if words not in (*outside, SHARED)
         ],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }

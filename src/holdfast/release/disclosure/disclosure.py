@@ -375,7 +375,7 @@ def _ranges_in_words(found: GivenAway) -> list[str]:
         told.append(f"they leave little open for {shown}{more}")
     if not found.rows.size and not narrow:
         limited = ((ranges.high < LARGEST) & ~ranges.published).sum()
-        told.append(f"figures published exactly already limit {limited:,} others, none closely")
+        told.append(f"from figures published exactly before, {limited:,} others are known to lie within wide limits")
     return told
 
 

@@ -160,7 +160,9 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     sentences = []
     for why, records in dict.fromkeys((each.why, each.records) for each in found):
         alike = [each for each in found if (each.why, each.records) == (why, records)]
-        reason = {FIXED: SAME, UNMOVED: "the same when records are replaced"}.get(why, why)
+        reason = {FIXED: SAME, UNMOVED: "unchanged when a record is replaced by another, and so not hidden"}.get(
+            why, why
+        )
         if records is not None:
             reason = same_for(records)
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"

@@ -145,9 +145,10 @@ class Check:
         if self.records == 0 and (self.persons is None or not self.persons.nobody):
             return [EMPTY]
         left = self.records - self.kept
-        told = [f"{_counted(self.records)}; all fit every table and are counted."]
-        if left:
-            told = [f"{_counted(self.records)}; {self.kept:,} fit every table and are counted, {left:,} do not fit."]
+        bad = self.rows is not None and self.rows.uncounted
+        start = f"{'Rows whose counts can be read: ' if bad else ''}{_counted(self.records)}"
+        fit = "fit every table" if bad else "fit every table and are counted"
+        told = [f"{start}; {self.kept:,} {fit}, {left:,} do not fit." if left else f"{start}; all {fit}."]
         if self.persons is not None:
             told += _about(self.persons)
         told += [] if self.rows is None else _about_rows(self.rows)
@@ -347,7 +348,7 @@ def _about_rows(rows: CountedRows) -> list[str]:
         where = "" if rows.first is None else f" (the first is row {rows.first:,})"
         told.append(
             f"{rows.column!r} is missing, or no whole number of 0 or more, in rows of {rows.uncounted:,} different "
-            f"names{where}: a release is refused, and they count nothing here."
+            f"names{where}: a release is refused until they are corrected."
         )
     return told
 

@@ -15,12 +15,12 @@ from markupsafe import Markup, escape
 
 from holdfast.pictures import Picture, bands, bars, curves, number, parts
 from holdfast.privacy import odds
-from holdfast.privacy.words import Learnable, describe
+from holdfast.privacy.words import Learnable, describe, learnt
 from holdfast.release.certificate.certificate import Certificate, read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts import Level, TableCertificate
 from holdfast.release.ledger.accounts import Budget
-from holdfast.release.standalone_verifier.facts import FOLLOWS, PUBLISHED
+from holdfast.release.standalone_verifier.facts import SHARED
 from holdfast.release.table.wording import (
     HOW,
     LEARN,
@@ -47,21 +47,6 @@ def contents(certificate: Certificate) -> list[str]:
     ]
 
 
-def exact_figures(certificate: Certificate) -> list[str]:
-    """Name the figures without noise, which the statement takes as given, with the reason."""
-    several = len(certificate.tables) > 1
-    return [
-        f"{f'{table.name}: ' if several else ''}{each.level} ({_how_many(each.figures, each.of)}): {each.why}"
-        for table in certificate.tables
-        for each in table.unprotected
-        if each.why in (PUBLISHED, FOLLOWS)
-    ]
-
-
-def _how_many(figures: int, of: int) -> str:
-    return f"{figures:,} figure{'s' * (figures > 1)}" if figures == of else f"{figures:,} of {of:,} figures"
-
-
 def answered(row: Learnable) -> Markup:
     """Write whether somebody can learn a column; that the promise does not cover it stands out."""
     return Markup(str(escape(row.answer)).replace(NOT_COVERED, f"<strong>{NOT_COVERED}</strong>"))
@@ -77,19 +62,30 @@ def quotable(certificate: Certificate) -> list[str]:
         sentences.append(f"The promise covers: {', '.join(covered)}.")
     if uncovered:
         sentences.append(f"The promise does not cover, or not wholly: {', '.join(uncovered)}.")
-    bare = (as_sentence(words, certificate.tables) for words in certificate.unprotected)
-    sentences += [f"These figures are not protected. {words}" for words in bare]
+    if certificate.unprotected:
+        sentences.append("Not every figure is protected: the report lists those that are not.")
     sentences += [f"The promise takes for granted: {words}." for words in first.assumes]
     return [*sentences, f"This is said of the release {certificate.release} alone."]
 
 
+def treated(certificate: Certificate) -> list[str]:
+    """What a reader must know of the records, but for what the promise says itself."""
+    return [words for words in certificate.caveats if words != SHARED]
+
+
 def how_wrong(table: TableCertificate) -> list[str]:
-    return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level]
+    """Say it level by level; of levels without noise only that they are as in the data."""
+    return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level if not level.exact] + _as_in_the_data(
+        table
+    )
+
+
+def _as_in_the_data(table: TableCertificate) -> list[str]:
+    levels = [level.level for level in table.noise_by_level if level.exact]
+    return [f"As in the data: {'; '.join(levels)}."] if levels else []
 
 
 def _wrong(level: Level) -> str:
-    if level.exact:
-        return f"as in the data ({level.in_words.removeprefix('none: ')})"
     if level.expected_absolute_error is None or level.interval_width is None:
         return "nobody can tell before the data are known"
     mean, width = about(level.expected_absolute_error), about(level.interval_width)
@@ -194,7 +190,7 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
     first = certificate.statements[0]
     software = certificate.software
     found = {
-        LEARN: [f"{row.column}: {row.answer}." for row in first.columns],
+        LEARN: learnt(first),
         "Who is protected": [certificate.protected],
         "What this is": [
             f"{certificate.title}, released on {certificate.date} by holdfast {software.version} as "
@@ -202,7 +198,7 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
             *contents(certificate),
         ],
         "What was checked": checked,
-        "What the release promises": [describe(first, columns=False)],
+        "What the release promises": [describe(first, columns=False, figures=False)],
         "What is assumed of all data": [f"{words[:1].upper()}{words[1:]}." for words in first.assumes],
         "What may be quoted": quotable(certificate),
         "How many must change together": _together(certificate.tables),
@@ -210,11 +206,11 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
         or ["Nothing is published exactly: every figure is protected."],
         "What was spent": certificate.spent or [UNSAID],
         "What holds in every table": [
-            sentence_about(table.name, f"{held(table.holds)}.") for table in certificate.tables
+            sentence_about(table.name, f"{held(table.holds, exact=False)}.") for table in certificate.tables
         ],
         "How wrong the figures are": [words for table in certificate.tables for words in _errors(table)],
         "How the noise is drawn": [words for table in certificate.tables for words in _drawn(table)],
-        "How the records are treated": [f"{words[:1].upper()}{words[1:]}." for words in certificate.caveats],
+        "How the records are treated": [f"{words[:1].upper()}{words[1:]}." for words in treated(certificate)],
         "What else holds": [describe(each, columns=False) for each in certificate.statements[1:]],
     }
     return {heading: sentences for heading, sentences in found.items() if sentences}
@@ -231,9 +227,10 @@ def _together(tables: Sequence[TableCertificate]) -> list[str]:
 
 
 def _errors(table: TableCertificate) -> list[str]:
-    levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level]
+    levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level if not level.exact]
     sentences = [
-        f"figures are off on average by: {'; '.join(levels)}.",
+        *([f"figures are off on average by: {'; '.join(levels)}."] if levels else []),
+        *_as_in_the_data(table),
         f"errors {table.errors_known}.",
         f"{percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
     ]
@@ -241,8 +238,6 @@ def _errors(table: TableCertificate) -> list[str]:
 
 
 def _error(level: Level) -> str:
-    if level.exact:
-        return f"0, {level.in_words.removeprefix('none: ')}"
     return "unknown" if level.expected_absolute_error is None else about(level.expected_absolute_error)
 
 
@@ -251,12 +246,9 @@ def _part(level: Level) -> str:
 
 
 def _drawn(table: TableCertificate) -> list[str]:
-    levels = [
-        f"{level.level}: {level.in_words.replace('none: ', 'no noise, ')}{_part(level)}"
-        for level in table.noise_by_level
-    ]
+    levels = [f"{level.level}: {level.in_words}{_part(level)}" for level in table.noise_by_level if not level.exact]
     others = [each for each in table.compared if not each.chosen]
-    sentences = [f"method {table.method} ({ways_in_words(table.ways)}); {'; '.join(levels)}."]
+    sentences = [f"{'; '.join([f'method {table.method} ({ways_in_words(table.ways)})', *levels])}."]
     for each in others:
         known = each.expected_absolute_error
         why = each.refused or ("its error is unknown" if known is None else f"mean error {about(known)}")

@@ -87,7 +87,8 @@ class Places:
         options = tuple(str(option) for option in allowed)
         nearest = None
         if options and found is not None:
-            nearest = next(iter(difflib.get_close_matches(str(found), options, n=1)), None)
+            bare = {option.removeprefix("{").removesuffix(": ...}"): option for option in options}
+            nearest = next((bare[near] for near in difflib.get_close_matches(str(found), bare, n=1)), None)
         text = sentence
         if options:
             more = f" and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""

@@ -53,6 +53,7 @@ def _name(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
         kind = f"the {type(value).__name__} " if isinstance(value, (bool, float, date)) else ""
         quotes = "; quotes make it a text" if kind else ""
+        quotes = "; the values of a column stand under data.values" if isinstance(value, dict) else quotes
         raise wrong(f"must be a name (a text or a whole number), found {kind}{shown(value)}{quotes}", found=value)
     return str(value)
 
@@ -62,6 +63,14 @@ def text(value: Any) -> str:
         raise wrong(f"must be a text, found {shown(value)}", found=value)
     if any(unicodedata.category(each) in ("Cc", "Cs") for each in value):
         raise wrong(f"must be one line of text without control characters, found {shown(value)}", found=value)
+    return value
+
+
+def _domain(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise wrong(
+            "must be one file, with a row per place; files of other columns stand under data.values", found=value
+        )
     return value
 
 
@@ -408,7 +417,9 @@ class DataSpec(Part):
         "show it; the statement then assumes so.",
     )
     name: Text | None = Field(None, description="Name of the dataset in the ledger; the source's path when left out.")
-    domain: Text | None = Field(None, description="Public file (.csv or .parquet), one row per place or cell.")
+    domain: Annotated[Text | None, BeforeValidator(_domain)] = Field(
+        None, description="Public file (.csv or .parquet), one row per place or cell."
+    )
     values: dict[Name, Figure] = Field(
         default={}, description="Public values of single columns: a list, or a public file with that column."
     )

@@ -72,6 +72,9 @@ class AgentsSpec(Part):
 
 
 def _ledger(value: Any) -> Any:
+    if isinstance(value, dict) and "postgresql" in value:
+        sentence = "the address of a server stands in the variable HOLDFAST_LEDGER: write ledger: {file: postgresql}"
+        raise wrong(sentence, at=("postgresql",))
     return {"file": value} if isinstance(value, str) else value
 
 

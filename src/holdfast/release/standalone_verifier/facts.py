@@ -13,6 +13,8 @@ from holdfast.release.standalone_verifier.reading import Json
 Findings = Iterator[str]
 #: How a figure that nothing protects is known, as the list of such figures says it.
 PUBLISHED, FOLLOWS = "published exactly", "follows from exact figures"
+#: What a certificate about data that share exact figures says of the records.
+SHARED = "the promise compares only data that agree in every exactly published figure"
 #: Sums of statements are rounded outwards, each by a double at most.
 ROUNDED = 1e-9
 #: What stands in the fields that only the spec can fill, where it does not.
@@ -132,7 +134,7 @@ def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list
                 "several persons, of whom some leave and others come, or whose records become others"
             )
     if scope == "invariant-sharing":
-        sentences.append("the promise compares only data that agree in every exactly published figure")
+        sentences.append(SHARED)
     if len(spec["tables"]) > 1:
         sentences.append("all tables count the same records")
     return sentences

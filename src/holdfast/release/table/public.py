@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import hashlib
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,7 +21,7 @@ from holdfast.release.spec.sections import DataSpec
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
 from holdfast.release.storage.argus import levels
-from holdfast.release.storage.engine import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
+from holdfast.release.storage.engine import PARQUET, Unreadable, as_text, header_of, quoted_name, rows_of, session
 from holdfast.release.storage.tables import Texts, label_column
 from holdfast.release.table.area_names import distinct
 
@@ -85,8 +88,9 @@ class PublicFiles:
                 texts = f"SELECT {as_text(quoted_name(name), kinds[name])} AS v FROM {rows}"
                 found = engine.execute(texts).fetchnumpy()["v"]
             except (duckdb.Error, Unreadable):
-                kind = "Parquet" if path.suffix == PARQUET else "CSV with a header and as many values in every row"
-                raise at.refuse(f"the file {file!r} is not readable as {kind}", found=file) from None
+                if path.suffix == PARQUET:
+                    raise at.refuse(f"the file {file!r} is not readable as Parquet", found=file) from None
+                return _line_by_line(path, name, file, at)
         column: Any = np.ma.asarray(found, dtype=object)
         return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))
 
@@ -113,6 +117,30 @@ class PublicFiles:
         if not known:
             raise where.refuse(f"the column {column!r} has no values", found=column)
         return np.array(known, dtype=object)
+
+
+def _line_by_line(path: Path, name: str, file: str, at: At) -> Texts:
+    """Read a column of a CSV file whose lines end in different ways; a line that is wrong is refused by its number."""
+    number, found, content = 1, [], path.read_bytes()
+    wrong = "cannot be read: a CSV file is UTF-8, with a header and quotes in pairs"
+    try:
+        between, names = header_of(path)
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=between, strict=True)
+        for row in reader:
+            if row and len(row) != len(names):
+                wrong = (
+                    f"does not have {len(names)} values, as the first has: a value with {between!r} in it needs quotes"
+                )
+                break
+            found += [row[names.index(name)] or None] if row else []
+            number = reader.line_num + 1
+        else:
+            return np.array(found[1:], dtype=object)
+    except UnicodeDecodeError as error:
+        number = content[: error.start].count(b"\n") + 1
+    except (Unreadable, csv.Error, ValueError):
+        pass
+    raise at.refuse(f"line {number} of {file!r} {wrong}", found=file)
 
 
 # --- names for people beside codes ------------------------------------------------------------------------------------

@@ -114,7 +114,8 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def held(holds: Holds) -> str:
+def held(holds: Holds, exact: bool = True) -> str:
+    """Say what holds; `exact`: also which figures are published exactly."""
     words = [words for key, words in HOLDS.items() if getattr(holds, key)]
     words += ["counts stay within the bounds of the spec"] if holds.bounds else []
     for name, rules in RULES.items():
@@ -122,6 +123,6 @@ def held(holds: Holds) -> str:
         words += [counted(count, *rules)] if count else []
     if holds.either:
         words.append(f"one of {' and '.join(str(len(sides)) for sides in holds.either)} sides holds")
-    if holds.exact:
+    if holds.exact and exact:
         words.append(f"published exactly: {', '.join(figure.figure for figure in holds.exact)}")
     return ", ".join(words) or "nothing is required"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,29 @@ def places_of(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> tuple
         if empty.size:
             sentence = f"row {empty[0] + 1} of {spec.data.domain!r} has no {level!r}: every row names every level"
             raise domain.refuse(sentence)
+    _refuse_order(here, rows)
     _refuse_repeated(spec, asked, rows)
     tree = Hierarchy.from_frame({level: texts.tolist() for level, texts in rows.items()}, levels, asked.root)
     used = levels if asked.match == "path" else levels[-1:]
     keys = [key_of(spec, used, tuple(rows[level] for level in used))]
     keys += [key_of(spec, (column,), (files.values(column, here),)) for column in asked.axes]
     return tree, keys
+
+
+def _refuse_order(here: At, rows: dict[str, Texts]) -> None:
+    """Refuse levels that stand upside down: each name of one lies in one name of the level that is written below it."""
+    sizes = {level: len(set(texts.tolist())) for level, texts in rows.items()}
+    order = sorted(rows, key=sizes.__getitem__)
+    for coarse, fine in pairwise(order):
+        if len(set(zip(rows[fine].tolist(), rows[coarse].tolist(), strict=True))) > sizes[fine]:
+            return  # names of the finer level repeat, so that they do not tell which stands above
+    wrong = next(((above, below) for above, below in pairwise(rows) if sizes[above] > sizes[below] > 1), None)
+    if wrong is not None:
+        above, below = wrong
+        sentence = (
+            f"each {above} lies in one {below}, and not each {below} in one {above}: write the larger places first"
+        )
+        raise here.refuse(f"{sentence}, hierarchy: [{', '.join(order)}]")
 
 
 def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> None:
