@@ -63,6 +63,11 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
     assert [entry["dataset"] for entry in json.loads(listed.stdout)] == ["trips"]
     left = json.loads(called("ledger", "remaining", "--file", "book.sqlite", "--json").stdout)
     assert left[0]["remaining"]["epsilon"] == pytest.approx(0.5)
+    unknown = called("ledger", "remaining", "--file", "book.sqlite", "--dataset", "trip")
+    assert (unknown.exit_code, "nothing about 'trip'; the datasets that it knows: 'trips'" in unknown.stderr) == (
+        0,
+        True,
+    )
     for words in (["list"], ["remaining"]):
         shown = called("ledger", *words, "--file", "book.sqlite")
         assert shown.exit_code == 0

@@ -53,6 +53,14 @@ def test_a_ledger_that_was_never_written_is_empty_and_is_not_made_by_reading(led
     assert not ledger.exists
 
 
+def test_what_rounding_left_of_a_budget_is_told_as_nothing(ledger):
+    ledger.set_budget(*DATA, epsilon=2)
+    for _ in range(2):
+        charge(ledger, pure(0.9999999999999))
+    with pytest.raises(Overspent, match=r"ε = 0 is left"):
+        charge(ledger, pure(1))
+
+
 def test_ten_tenths_fit_into_one_and_the_eleventh_does_not(ledger):
     ledger.set_budget(*DATA, epsilon=1)
     for _ in range(10):

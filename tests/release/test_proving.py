@@ -28,6 +28,17 @@ COVERED = {
     "moved": tree(rest="hold: [consistent, nonnegative]\nmethod: given-then-onto"),
     "independent": tree(privacy="epsilon: 0.3, neighbours: replace-one", rest="hold: [consistent]\nmethod: onto"),
     "riders": tree(privacy=RIDER, rest="hold: [consistent]\nmethod: given"),
+    "unmeasured root": tree(table="shares: {borough: 1, zone: 2}", rest="hold: [consistent]\nmethod: given"),
+    "unmeasured, replaced": tree(
+        privacy="epsilon: 1, neighbours: replace-one",
+        table="shares: {city: 1, zone: 2}",
+        rest="hold: [consistent, {exact: [borough]}]\nmethod: given\naccept_disclosure: true",
+    ),
+    "unmeasured, exact": tree(
+        privacy="rho: 1, neighbours: replace-one",
+        table="shares: {zone: 1}",
+        rest="hold: [consistent, nonnegative, {exact: [city]}]\nmethod: onto\naccept_disclosure: true",
+    ),
     "exact total": tree(privacy="epsilon: 1, neighbours: replace-one", rest=ROOT),
     "exact margin": cube(privacy="epsilon: 1, neighbours: replace-one", rest=MARGIN),
     "exact figures read": cube(privacy="epsilon: 1, neighbours: replace-one", rest=READ),

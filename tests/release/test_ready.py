@@ -187,6 +187,18 @@ def test_a_check_lists_rows_that_repeat_names_lack_a_count_or_contradict_their_p
     assert (vars(whole.rows)["repeated"], whole.tables[0].elsewhere) == (0, {})
 
 
+def test_a_check_says_where_rows_look_like_counts():
+    names = [f"B{i}" for i in range(1200)]
+    data = {"name": "x", "values": {"block": names}}
+    spec = {"title": "T", "data": data, "privacy": {"epsilon": 1}, "table": {"histogram": "block"}, "output": "out"}
+    hint = "1,200 of them have names that no other record has"
+    assert hint in str(hf.job(spec).check(pl.DataFrame({"block": names})))
+    known = {**spec, "data": {**data, "rows_are_records": True}}
+    assert "no other record" not in str(hf.job(known).check(pl.DataFrame({"block": names})))
+    for rows in (names[:900], names + names[:300]):
+        assert "no other record" not in str(hf.job(spec).check(pl.DataFrame({"block": rows})))
+
+
 def test_a_source_without_a_column_is_refused_before_methods_are_compared(here):
     (here / "trips.csv").write_text("Zone,trips\nN1,4\n")
     made = hf.job({**SPEC, "data": {**SPEC["data"], "source": "trips.csv"}})

@@ -81,6 +81,9 @@ def remaining(file: LedgerFile = USUAL, dataset: OneDataset = None, json: Json =
                     "beside": [*account.assumed, *ledger.beside(name, unit)],
                 }
             )
+    if dataset is not None and not rows:
+        known = ", ".join(repr(name) for name, _ in ledger.datasets()) or "none"
+        showing.notes([f"the ledger has nothing about {dataset!r}; the datasets that it knows: {known}"])
     showing.told(json, False, lambda: rows, lambda: showing.accounts(rows))
 
 

@@ -105,6 +105,8 @@ SAID = {
     *("shares", "share", "guess", "hold", "method", "numbers", "minimise", "weights"),
 }
 
+#: Why a table with exact figures must be listed.
+ANY_SIZE = ", and the theorem for tables of any size is not about data that share exact figures"
 #: Places and their entries: a column or a row.
 Line = tuple[tuple[int, int], ...]
 
@@ -153,7 +155,8 @@ def claim(certificate: Certificate) -> Claim:
         raise NotCovered("bounds, impossible cells and other rules beside sums and non-negativity")
     if number is None or (law == "laplace" and statement.delta != 0):
         raise NotCovered("a statement that is not made of " + ("ε alone" if law == "laplace" else "ρ"))
-    scales = [_scale(level, law) for level in table.measured]
+    measured = [level for level in table.measured if any(noise.law for noise in level.noise)]  # the others cost nothing
+    scales = [_scale(level, law) for level in measured]
     rates = [1 / scale if law == "laplace" else 1 / (2 * scale) for scale in scales]
     denominator = lcm(*(rate.denominator for rate in rates))
     sharing, replaced = statement.scope == "invariant-sharing", statement.neighbours.kind == "replace-one"
@@ -165,7 +168,7 @@ def claim(certificate: Certificate) -> Claim:
         depths, columns, rows, read = (), (), (), ()
     return Claim(
         law,
-        tuple((level.figures, int(rate * denominator)) for level, rate in zip(table.measured, rates, strict=True)),
+        tuple((level.figures, int(rate * denominator)) for level, rate in zip(measured, rates, strict=True)),
         denominator,
         depths,
         columns,
@@ -202,10 +205,10 @@ def _scale(level: Level, law: str) -> Fraction:
 def _listed(
     table: TableCertificate, given: bool, replaced: bool
 ) -> tuple[tuple[int, ...], tuple[Line, ...], tuple[Line, ...], tuple[Line, ...]]:
-    """The level of every figure, what records add, and sums, from the rows that add up; refused where many."""
+    """The level of every measured figure, what records add, and sums; others are the sums of those below them."""
     sums, parents = table.holds.sums, dict[int, int]()
     if not isinstance(sums, list) or (table.kind == "hierarchy" and not table.holds.consistent):
-        raise NotCovered("a table whose certificate does not list which rows add up")
+        raise NotCovered("a table whose certificate does not list which rows add up" + ANY_SIZE)
     for parent, children in sums:
         for child in children:
             if child in parents or child <= parent:
@@ -217,14 +220,30 @@ def _listed(
     depths, levels = tuple(len(path) - 1 for path in paths), table.measured
     if len(set(depths)) != len(levels) or any(depths.count(k) != level.figures for k, level in enumerate(levels)):
         raise NotCovered("levels that are not those of the rows that add up")
+    kept = [k for k, level in enumerate(levels) if any(noise.law for noise in level.noise)]
+    place = {row: i for i, row in enumerate(row for row in range(table.outputs) if depths[row] in kept)}
+    below: dict[int, list[int]] = {row: [] for row in range(table.outputs)}  # measured figures of which it is the sum
+    for row in reversed(range(table.outputs)):
+        below[row] = [place[row]] if row in place else below[row]
+        if row in parents and parents[row] not in place:
+            below[parents[row]] += below[row]
     above = set(parents.values())
-    columns = tuple(tuple((row, 1) for row in path) for path in paths if path[0] not in above)
-    exact = tuple(tuple((row, 1) for row in rows) for figure in table.holds.exact for rows in figure.rows)
-    added = [((parent, 1), *((child, -1) for child in children)) for parent, children in sums]
+    if any(not below[row] for row in range(table.outputs) if row not in above):
+        raise NotCovered("a lowest level that was not measured")
+    columns = tuple(tuple((place[row], 1) for row in path if row in place) for path in paths if path[0] not in above)
+    exact = tuple(
+        tuple((each, 1) for row in rows for each in below[row]) for figure in table.holds.exact for rows in figure.rows
+    )
+    added = [
+        ((place[parent], 1), *((each, -1) for child in children for each in below[child]))
+        for parent, children in sums
+        if parent in place
+    ]
     changes = len(columns) ** (2 if replaced else 1)
-    if changes * table.outputs * (2 + given * len(added) + len(exact)) > PRODUCTS:
-        raise NotCovered(f"{changes:,} changes of {table.outputs:,} figures are too many to compute")
-    return depths, columns, (*added, *exact) if given else (), exact
+    if changes * len(place) * (2 + given * len(added) + len(exact)) > PRODUCTS:
+        raise NotCovered(f"{changes:,} changes of {len(place):,} figures are too many to compute{ANY_SIZE}")
+    measured = tuple(kept.index(depths[row]) for row in place)
+    return measured, columns, (*added, *exact) if given else (), exact
 
 
 SCRIPT = """\

@@ -201,7 +201,7 @@ def _noise(mechanism: Mechanism, outputs: Any) -> str:
 # --- how wrong figures of different sizes will be: measured on a made-up public table, and which way they err --------
 
 #: Numbers among all simulated tables, simulated tables at most, and the largest table that is simulated for a picture.
-NUMBERS_BY_SIZE, TABLES_BY_SIZE, SOLVED_BY_SIZE, LARGEST_SIZED = 400_000, 200, 20, 100_000
+NUMBERS_BY_SIZE, TABLES_BY_SIZE, SOLVED_BY_SIZE, LARGEST_SIZED = 150_000, 200, 20, 100_000
 #: Bins of sizes: their ends grow by half a power of ten; bins with fewer numbers tell nothing.
 HALF, FEWEST = 10**0.5, 100
 #: The typical count of a cell of a table of which nobody guesses one, and how far sizes reach beyond it.

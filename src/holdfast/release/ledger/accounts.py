@@ -153,6 +153,8 @@ def for_each_record(parts: Sequence[Sequence[Guarantee]]) -> tuple[tuple[Guarant
 #: A sum may pass its budget by one part in 10^12: ten times 0.1 is then 1, which it is not in doubles. What is
 #: reported as spent is the sum itself.
 SLACK = Fraction(1, 10**12)
+#: So small a part of a budget is told as nothing: rounding left it.
+NOTHING = Fraction(1, 10**9)
 
 
 class Overspent(Refused):
@@ -339,7 +341,9 @@ class Account:
     def rest(self) -> str:
         """What is left of the budget, as ε or ρ, rounded down."""
         name = "ρ" if self.budget is None or self.budget.epsilon is None else "ε"
-        return f"{name} = {_shown(Fraction(self.remaining or 0.0))}"
+        left = Fraction(self.remaining or 0.0)
+        none = self.budget is not None and left <= NOTHING * self.budget.limit
+        return f"{name} = {_shown(Fraction(0) if none else left)}"
 
     @property
     def assumed(self) -> tuple[str, ...]:

@@ -104,7 +104,10 @@ class CountedRows:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """Everything that was found. `records` are counted, of which `kept` fit every table."""
+    """Everything that was found. `records` are counted, of which `kept` fit every table.
+
+    `alone`: so many have names that no other has, where rows may be counts of records.
+    """
 
     title: str
     records: int
@@ -115,6 +118,7 @@ class Check:
     persons: Persons | None
     households: dict[str, int]
     rows: CountedRows | None
+    alone: int = 0
 
     @property
     def spellings(self) -> list[tuple[str, ...]]:
@@ -149,6 +153,11 @@ class Check:
         start = f"{'Rows whose counts can be read: ' if bad else ''}{_counted(self.records)}"
         fit = "fit every table" if bad else "fit every table and are counted"
         told = [f"{start}; {self.kept:,} {fit}, {left:,} do not fit." if left else f"{start}; all {fit}."]
+        if self.rows is None and self.alone > ALONE * max(self.records, MANY):
+            told.append(
+                f"{self.alone:,} of them have names that no other record has: where a row stands for several records, "
+                "count: COLUMN under data says how many."
+            )
         if self.persons is not None:
             told += _about(self.persons)
         told += [] if self.rows is None else _about_rows(self.rows)
@@ -213,12 +222,17 @@ def check(job: Laid, source: Any = None) -> Check:
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
         )
         persons, rows = _persons(engine, job, source), _rows(engine, job, source)
+        alone = 0
+        if persons is None and not job.spec.data.rows_are_records:
+            (alone,) = engine.execute(f"SELECT count(*) FILTER (WHERE n = 1) FROM {VALUES}").fetchall()[0]
         households = {words: many for table in linked for words, many in faults(engine, job, table).items() if many}
     nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
     rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
-    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households, rows)
+    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households, rows, alone)
 
 
+#: Rows that may be counts of records: so many at least, of which this part has names of its own.
+MANY, ALONE = 1_000, 0.9
 #: Cells of records that fit, have no value somewhere, lie outside.
 _HOW = (">= 0", f"= {MISSING}", f"= {OUTSIDE}")
 

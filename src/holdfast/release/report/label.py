@@ -246,7 +246,8 @@ def _part(level: Level) -> str:
 
 
 def _drawn(table: TableCertificate) -> list[str]:
-    levels = [f"{level.level}: {level.in_words}{_part(level)}" for level in table.noise_by_level if not level.exact]
+    noisy = [level for level in table.measured if not level.exact]
+    levels = [f"{level.level}: {level.in_words}{_part(level)}" for level in noisy]
     others = [each for each in table.compared if not each.chosen]
     sentences = [f"{'; '.join([f'method {table.method} ({ways_in_words(table.ways)})', *levels])}."]
     for each in others:
