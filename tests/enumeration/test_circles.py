@@ -13,9 +13,10 @@ from holdfast.trees.circles.exact import Joined, Row, joined, sum_at
 from holdfast.trees.circles.messages import Messages
 from holdfast.trees.circles.outline import outline
 from holdfast.trees.circles.sampler import Sampler
-from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight, TableWeight
+from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight
 from holdfast.trees.shape.forest import Forest
 from small_forests import ANY, CASES, NONE, distance, listed, sampler
+from table_weight import TableWeight
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,9 +7,10 @@ import pytest
 
 from holdfast.trees.circles.errors.marginals import Marginals
 from holdfast.trees.circles.sampler import Sampler
-from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight, TableWeight
+from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight
 from holdfast.trees.shape.forest import Forest
 from samplers import noise
+from table_weight import TableWeight
 
 NONE = 2**62
 THREE = [-1, 0, 0, 1, 1, 2]  # leaves 3, 4 and 5

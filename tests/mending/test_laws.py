@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.trees.circles.tables import Division
+from holdfast.trees.any_laws import AnyLaws
 
 GROUPS = [-1, 0, 0, 1, 1, 2, 2]
 TREE = hf.Hierarchy.from_parents(GROUPS)
@@ -136,10 +136,18 @@ def test_what_the_others_rule_out_may_have_nearly_all_probability():
     assert (found.draw(50, hf.seeded(1)) == [2, 1, 1]).all()
 
 
-def test_draws_end_however_improbable_what_the_last_child_takes_is(monkeypatch):
-    """No tilt makes these totals likely: their divisions once had no end."""
-    rounds, decided = [], Division._decided
-    monkeypatch.setattr(Division, "_decided", lambda *given: rounds.append(1) or decided(*given))
+def chi_square(drawn, nodes, chances):
+    """How far drawn tables are from their law, in standard deviations; every one must be possible."""
+    expected = len(drawn) * chances
+    place = {tuple(table): k for k, table in enumerate(nodes.tolist())}
+    counts = np.bincount([place[tuple(table)] for table in drawn.tolist()], minlength=len(nodes))
+    assert not counts[chances == 0].any()
+    often = expected > 5
+    squares = ((counts - expected)[often] ** 2 / expected[often]).sum()
+    return (squares - often.sum()) / (2 * often.sum()) ** 0.5
+
+
+def test_draws_end_where_no_proposal_would_find_what_the_last_child_takes():
     tree = hf.Hierarchy.from_parents([-1, 0, 1, 0, 1, 1])
     laws = [
         [0.14357375, 0.30040377, 0, 0, 0.52673078, 0.28160087, 0, 0.96691203],
@@ -150,15 +158,61 @@ def test_draws_end_however_improbable_what_the_last_child_takes_is(monkeypatch):
         [0.39, 0.627, 0.661, 0.41],
     ]
     nodes, chances = enumerated(laws, tree, -3, 4)
-    drawn = hf.reconcile_laws(tree, laws).draw(2_000, hf.seeded(0))
-    assert len(rounds) < 200
-    tables, counts = np.unique(drawn, axis=0, return_counts=True)
-    seen = dict(zip(map(tuple, tables.tolist()), counts.tolist(), strict=True))
-    often = 2_000 * chances > 5
-    counts = np.array([seen.get(tuple(table), 0) for table in nodes[often].tolist()])
-    squares = (counts - 2_000 * chances[often]) ** 2 / (2_000 * chances[often])
-    assert squares.sum() < often.sum() + 5 * (2 * often.sum()) ** 0.5
-    assert counts.sum() > 1_950
+    assert chi_square(hf.reconcile_laws(tree, laws).draw(2_000, hf.seeded(0)), nodes, chances) < 5
+
+
+def with_gaps(seed, orders):
+    """A small tree and laws with zeros between values, and probabilities over so many powers of ten."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 8))
+    parents = [-1] + [int(rng.integers(0, min(v, 4))) for v in range(1, n)]
+    laws, low, high = [None] * n, np.zeros(n, int), np.zeros(n, int)
+    for v in range(n - 1, -1, -1):
+        children = [c for c in range(n) if parents[c] == v]
+        low[v], high[v] = (
+            (low[children].sum(), high[children].sum()) if children else (rng.integers(-3, 3), rng.integers(3, 6))
+        )
+        law = 10.0 ** rng.uniform(-orders, 0, high[v] - low[v] + 1) * (rng.random(high[v] - low[v] + 1) < 0.7)
+        laws[v] = int(low[v]), law if law.any() else law + 1
+    return parents, laws
+
+
+@pytest.mark.parametrize("orders", [3, 20, 100])
+def test_laws_with_gaps_over_many_powers_of_ten_are_those_of_enumeration(orders):
+    made = 0
+    for seed in range(40):
+        parents, laws = with_gaps(seed, orders)
+        tree = hf.Hierarchy.from_parents(parents)
+        places = [range(first, first + law.size) for first, law in (laws[v] for v in tree.leaves.tolist())]
+        if np.prod([len(each) for each in places]) > 20_000:
+            continue
+        nodes = tree.sum_up(np.array(list(itertools.product(*places))).T).T
+        with np.errstate(divide="ignore"):
+            logs = sum(np.log(law[nodes[:, v] - first]) for v, (first, law) in enumerate(laws))
+        if np.isneginf(logs).all():
+            with pytest.raises(hf.Refused, match="never meet"):
+                hf.reconcile_laws(tree, laws)
+            continue
+        chances = np.exp(logs - logs.max())
+        chances /= chances.sum()
+        found = hf.reconcile_laws(tree, laws)
+        for v in range(tree.n):
+            values, probabilities = found.law(v)
+            wanted = [chances[nodes[:, v] == value].sum() for value in values.tolist()]
+            assert probabilities == pytest.approx(np.array(wanted), abs=1e-12)
+            assert sum(wanted) == pytest.approx(1)
+        assert chi_square(found.draw(500, hf.seeded(seed)), nodes, chances) < 6
+        made += 1
+    assert made > 15
+
+
+def test_draws_in_balls_and_draws_in_doubles_choose_the_same_tables(monkeypatch):
+    """With doubles that decide nothing, balls choose the same places by the same numbers."""
+    found = hf.reconcile_laws(TREE, CASES["samples with gaps"])
+    drawn = found.draw(200, hf.seeded(3))
+    doubles = AnyLaws._in_doubles
+    monkeypatch.setattr(AnyLaws, "_in_doubles", lambda self, part: (*doubles(self, part)[:2], 1.0))
+    assert np.array_equal(found.draw(200, hf.seeded(3)), drawn)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.trees.circles.sampler import Sampler
-from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight, TableWeight
+from holdfast.trees.circles.weights import GaussianWeight, LaplaceWeight
 from holdfast.trees.shape.forest import Forest
+from table_weight import TableWeight
 
 LAPLACE, NARROW, GAUSSIAN = LaplaceWeight(Fraction(3, 2)), LaplaceWeight(Fraction(2)), GaussianWeight(Fraction(1))
 TABLE = TableWeight(-1, (Fraction(1, 2), Fraction(0), Fraction(1, 3), Fraction(1, 6)), above=Fraction(1, 4))

@@ -14,13 +14,13 @@ from holdfast.arrays import Floats, Ints
 from holdfast.domains import Hierarchy
 from holdfast.mechanism.checking import chosen_stream, how_many
 from holdfast.randomness import Stream
-from holdfast.trees.circles.errors.marginals import Marginals
-from holdfast.trees.circles.sampler import Sampler
-from holdfast.trees.circles.weights import TableWeight, Weight
+from holdfast.trees.any_laws import AnyLaws, Never
 from holdfast.trees.shape.forest import Forest
 
 #: Most values of one law, and the largest value.
 MOST_VALUES, LARGEST_VALUE = 1_000_000, 2**40
+#: Cumulative probabilities that miss a level by less have reached it.
+TIE = 1e-12
 NEVER = "the laws never meet: no table that adds up has a positive probability"
 
 
@@ -52,10 +52,6 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
     high = np.array([law[0] + law[1].size - 1 if law else np.inf for law in read])
     forest = Forest(tree.parents, np.zeros(tree.n, dtype=np.bool_))
     least, most = _within(forest, low, high)
-    base = tree.sum_up(least[tree.leaves])  # counted from here, laws that begin far away are near 0
-    known: dict[tuple[int, bytes], int] = {}
-    which = np.full(tree.n, -1, dtype=np.int64)
-    weights: list[Weight] = []
     for node in range(tree.n):
         law = read[node]
         if law is None and forest.is_leaf[node]:  # whatever others leave is as likely
@@ -69,12 +65,11 @@ def reconcile_laws(tree: Hierarchy, laws: Sequence[object]) -> ReconciledLaws:
             ]  # what others rule out would only be in the way
             if not inside.any():
                 raise Refused(NEVER)
-            law = _read((law[0] + start, inside), node)
-            key = law[0] - int(base[node]), law[1].tobytes()
-            which[node] = known.setdefault(key, len(weights))
-            if which[node] == len(weights):
-                weights.append(TableWeight(key[0], law[1]))
-    return ReconciledLaws(Sampler(forest, weights, which, least - base, most - base), base)
+            read[node] = _read((law[0] + start, inside), node)
+    try:
+        return ReconciledLaws(AnyLaws(tree.parents, forest.order, read))
+    except Never:
+        raise Refused(NEVER) from None
 
 
 def _read(law: Any, node: int) -> tuple[int, Floats]:
@@ -125,46 +120,41 @@ class ReconciledLaws:
     ends of intervals with equal tails, (n, 2); `draw(size)` draws tables, (size, n).
     """
 
-    _sampler: Sampler
-    _base: Ints
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.standard_error).all()):
-            raise Refused(NEVER)
-
-    @cached_property
-    def _marginals(self) -> Marginals:
-        return Marginals(self._sampler)
+    _together: AnyLaws
 
     @cached_property
     def mean(self) -> Floats:
         """The mean of every node."""
-        try:
-            return self._base + self._marginals.means
-        except (ArithmeticError, ValueError):  # nothing is left on any circle
-            raise Refused(NEVER) from None
+        return np.array([first + chances @ np.arange(chances.size) for first, chances in self._together.laws])
 
     @cached_property
     def standard_error(self) -> Floats:
         """The standard deviation of every node."""
-        return np.sqrt(self._marginals.variances)
+        moved = [
+            (np.arange(chances.size) + first - mean, chances)
+            for mean, (first, chances) in zip(self.mean, self._together.laws, strict=True)
+        ]
+        return np.sqrt([distance**2 @ chances for distance, chances in moved])
 
     def law(self, node: object) -> tuple[Ints, Floats]:
         """The values of a node and their probabilities."""
-        if not isinstance(node, int | np.integer) or not 0 <= node < self._sampler.forest.n:
-            raise Refused(f"node must be one of 0 to {self._sampler.forest.n - 1}")
-        first, chances = self._marginals.law(int(node))
-        places = first + np.arange(chances.size)
-        inside = (places >= self._sampler.low[node]) & (places <= self._sampler.high[node])
-        return self._base[node] + places[inside], chances[inside]
+        laws = self._together.laws
+        if not isinstance(node, int | np.integer) or not 0 <= node < len(laws):
+            raise Refused(f"node must be one of 0 to {len(laws) - 1}")
+        first, chances = laws[int(node)]
+        used = np.flatnonzero(chances)
+        return first + np.arange(used[0], used[-1] + 1), chances[used[0] : used[-1] + 1].copy()
 
     def interval(self, p: object = 0.95) -> Ints:
         """For every node an interval that holds it with a probability of at least p, (n, 2)."""
         if not isinstance(p, int | float) or not 0 < p < 1:
             raise Refused("p must be a number between 0 and 1")
-        ends = [self._marginals.quantiles(level) for level in ((1 - p) / 2, 1 - (1 - p) / 2)]
-        return self._base[:, None] + np.stack(ends, axis=1)
+        levels = np.array([(1 - p) / 2, 1 - (1 - p) / 2]) - TIE
+        laws = self._together.laws
+        return np.array(
+            [first + np.minimum(chances.cumsum().searchsorted(levels), chances.size - 1) for first, chances in laws]
+        )
 
     def draw(self, size: object, rng: Stream | None = None) -> Ints:
         """Draw tables that add up, (size, n), from the secure stream or from rng."""
-        return self._base + self._sampler.draw(how_many(size, self._sampler.forest.n), chosen_stream(rng))
+        return self._together.draw(how_many(size, len(self._together.laws)), chosen_stream(rng))

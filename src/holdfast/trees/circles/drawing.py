@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints, ranges
-from holdfast.trees.circles.exact import Part, divided, joined
+from holdfast.trees.circles.exact import Part, joined
 from holdfast.trees.circles.leaf_divisions import LeafDivisions, first_largest
 from holdfast.trees.circles.leaf_tables import FAR, POOR, LeafTable, kinds_of
 from holdfast.trees.circles.tables import WAYS, Division
@@ -174,7 +174,8 @@ class Drawing(LeafDivisions):
         mine, task = ranges(starts[pair], counts[pair]), np.repeat(np.arange(pair.size), counts[pair])
         division = Division(table, mine, counts[pair], totals.ravel(), rest_table, pair)
         drawn, rests = division.draw(
-            self.stream, lambda k: divided(together(int(some[k // self.rows])), int(division.totals[k]), self.stream)
+            self.stream,
+            lambda k: self._apart(int(some[k // self.rows]), k % self.rows, int(counts[pair[k]]) + 1, together),
         )
         node, row = others[rows[mine]], np.tile(np.arange(self.rows), some.size)
         self.totals[node, row[task]] = drawn

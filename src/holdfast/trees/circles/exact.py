@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 from flint import arb, arb_poly
@@ -19,8 +19,12 @@ from holdfast.noise.draws.decisions import FIRST_BITS, Digits, chosen, decided
 from holdfast.randomness import Stream
 from holdfast.trees.circles.weights import Weight
 
-#: A message as balls, or the sum of some.
-Part: TypeAlias = "Row | Leaf | Joined"
+
+class Part(Protocol):
+    """A message as balls, or the sum of some."""
+
+    def window(self, more: int) -> tuple[int, list[arb], arb]:
+        """The first place, the values from there on, and a bound on the sum of all others, which falls as e^−more."""
 
 
 class Row:
@@ -38,7 +42,7 @@ class Row:
         return arb(self.height[side]) * arb(self.ratio[side]) ** distance
 
     def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """The first place, the values from there on, and a bound on the sum of all others, which falls as e^−more."""
+        """See Part."""
         ends, left = [0, 0], arb(0)
         for side, (height, ratio) in enumerate(zip(self.height, self.ratio, strict=True)):
             if height > 0:
@@ -65,7 +69,7 @@ class Leaf:
         return self.weight.ball(t) * (arb(self.tilt) * (t - self.origin) - arb(peak)).exp() / arb(whole)
 
     def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """See Row."""
+        """See Part."""
         low, high = (np.array([bound], dtype=np.int64) for bound in self.bounds)
         first, last = (int(end[0]) for end in self.weight.window(self.tilt, low, high, 60.0 + more))
         left = arb(0)
@@ -87,11 +91,16 @@ class Joined:
         self._windows: dict[int, tuple[int, list[arb], arb]] = {}
 
     def window(self, more: int) -> tuple[int, list[arb], arb]:
-        """See Row; what is left may be anywhere, inside too."""
+        """See Part; what is left may be anywhere, inside too."""
         if more not in self._windows:
             (first, ones, _), (start, others, _) = self.one.window(more), self.other.window(more)
             values, left = (arb_poly(ones) * arb_poly(others)).coeffs(), self._missing(more)
-            self._windows[more] = first + start, [_raised(each, left) for each in values], left
+            # Ends that hardly weigh anything would make products slow.
+            limit = sum(values, arb(0)) * arb(2) ** -(FIRST_BITS + more)
+            low, high = _light(values, limit), len(values) - _light(values[::-1], limit)
+            left = left + sum(values[:low], arb(0)) + sum(values[high:], arb(0))
+            extra = _raised(arb(0), left)
+            self._windows[more] = first + start + low, [each + extra for each in values[low:high]], left
         return self._windows[more]
 
     def _missing(self, more: int) -> arb:
@@ -121,24 +130,39 @@ def joined(parts: Sequence[Part]) -> Part:
 
 def sum_at(whole: Part, t: int, more: int) -> arb:
     """Σ over all ways to make t of the product of the parts' messages."""
-    return whole.ways(t, more)[1] if isinstance(whole, Joined) else whole.at(t)
+    if isinstance(whole, Joined):
+        return whole.ways(t, more)[1]
+    first, values, left = whole.window(more)
+    return values[t - first] if first <= t < first + len(values) else _raised(arb(0), left)
+
+
+def _light(values: list[arb], limit: arb) -> int:
+    """How many values at the beginning weigh less than a limit together."""
+    running = arb(0)
+    for k, value in enumerate(values):
+        running = running + value
+        if not running < limit:
+            return k
+    return 0
+
+
+def half_of(whole: Joined, t: int, digits: Digits, bits: int = FIRST_BITS) -> int:
+    """What the first part has of a total: the place that a uniform number stands for."""
+    order: dict[int, None] = {}  # places that a wider window adds come after all others
+
+    def attempt(found: tuple[dict[int, arb], arb], number: Digits) -> int:
+        order.update(dict.fromkeys(found[0]))
+        return chosen(found[0].__getitem__, found[1], iter(order), number)
+
+    return decided(lambda bits: whole.ways(t, bits - FIRST_BITS), digits, attempt, bits)
 
 
 def divided(whole: Part, t: int, stream: Stream) -> list[int]:
     """Divide a total among parts with the probability of their messages' product: what a half of them has, and so on.
 
-    No proposal is rejected, however improbable what makes the total is. A total that is never made is divided anyhow.
+    No proposal is rejected, however improbable what makes the total is.
     """
     if not isinstance(whole, Joined):
         return [t]
-    order: dict[int, None] = {}  # places that a wider window adds come after all others
-
-    def attempt(found: tuple[dict[int, arb], arb], number: Digits) -> int:
-        ways, total = found
-        new = [place for place in ways if place not in order]
-        order.update(dict.fromkeys(sorted(new, key=lambda place: -float(ways[place].mid()))))
-        return t if total == 0 else chosen(ways.__getitem__, total, iter(order), number)
-
-    digits = Digits(stream.bits(64), 64, lambda: stream)
-    half = decided(lambda bits: whole.ways(t, bits - FIRST_BITS), digits, attempt)
+    half = half_of(whole, t, Digits(stream.bits(64), 64, lambda: stream))
     return divided(whole.one, half, stream) + divided(whole.other, t - half, stream)

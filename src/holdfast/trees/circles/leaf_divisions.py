@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
-from holdfast.trees.circles.exact import Part, divided, joined
+from holdfast.trees.circles.exact import Part, joined
 from holdfast.trees.circles.leaf_tables import POOR, LeafTable, rounded
 from holdfast.trees.circles.tables import Division
 from holdfast.trees.circles.testing import Tested
@@ -90,7 +90,7 @@ class LeafDivisions(Tested):
         )
 
         def one_by_one(task: int) -> list[int]:
-            values = divided(self._leaf_sum(int(nodes[task])), int(totals[task]), self.stream)
+            values = self._apart(int(nodes[task]), int(rows[task]), int(counts[task]), self._leaf_sum)
             last = values.pop(int(widest[task] - starts[task]))
             return [*values, last]
 

@@ -11,7 +11,7 @@ from flint import arb
 from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.decisions import Digits
 from holdfast.randomness import Stream
-from holdfast.trees.circles.exact import Leaf, Part, Row, sum_at
+from holdfast.trees.circles.exact import Leaf, Part, Row, divided, sum_at
 from holdfast.trees.circles.leaf_tables import LeafTable, powers
 from holdfast.trees.circles.messages import Messages
 from holdfast.trees.circles.outline import Outline
@@ -156,6 +156,12 @@ class Tested:
                 self.kept[self.shape.tree[node], row] = False
                 # A total that no children make could not be divided.
                 self.totals[node, row] = self.m.start[node] + int(np.argmax(self.m.sums(np.array([node]))))
+
+    def _apart(self, node: int, row: int, count: int, whole: Callable[[int], Part]) -> list[int]:
+        """Divide a total among so many children without proposals; anyhow where its tree is refused already."""
+        if not self.kept[self.shape.tree[node], row]:
+            return [0] * count
+        return divided(whole(node), int(self.totals[node, row]), self.stream)
 
     def _kept(self, node: int, t: int, doubt: Doubt, whole: Part) -> bool:
         m, shape = self.m, self.shape

@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.trees.circles.outline import Outline
-from holdfast.trees.circles.weights import FEW_LAWS, TableWeight, Weight, by_law
+from holdfast.trees.circles.weights import FEW_LAWS, Weight, by_law
 
 #: Points at which a law is looked at, and the share e^−NEED of its largest weight where it is left.
 POINTS, NEED = 65, 20.0
@@ -39,9 +39,6 @@ class Curve(NamedTuple):
 def mean_of(weight: Weight, tilts: Floats, low: Ints, high: Ints) -> Floats:
     """The means under some tilts within bounds, (bounds, tilts)."""
     result = np.empty((low.size, tilts.size))
-    if isinstance(weight, TableWeight) and weight.whole_within(low, high):
-        result[:] = np.interp(tilts, *weight.means[::-1])
-        return result
     own = np.concatenate([-weight.sizes[::-1], [0.0], weight.sizes])
     if own.size < tilts.size and np.max(high.astype(np.float64) - low) < NARROW:
         places = low[:, None] + np.arange(float(np.max(high - low)) + 1)
