@@ -97,6 +97,28 @@ def test_sums_with_any_weights_have_the_numbers_of_python(opened, folders, kind)
     compared(page, cases, expected)
 
 
+def test_sums_that_python_simulates_are_told_from_those_of_the_same_law(opened, folders):
+    """Where noise is wide, Python measures sums given that a tree adds up; the page has their law, and says so."""
+    page, table = opened.page(folders("wide") / "report.html"), load(folders("wide")).table()
+    weights = np.where(np.arange(table.values.size) >= 3, np.sqrt(np.arange(table.values.size)), 0).tolist()
+    asks = [{"zone": "N1"}, {"zone": ["N1", "S1"]}, {"borough": "North"}, {"zone": ["S1", "S2", "S3"]}, weights]
+    told = []
+    for ask in asks:
+        found = page(f"holdfast.estimate({json.dumps(ask)}, 0.9)")
+        known = table.estimate(**{"weights" if ask is weights else "where": ask}, confidence=0.9)
+        told.append(found["simulated"])
+        assert found["standard_error"] == pytest.approx(known.standard_error, rel=1e-9)
+        ratio = (found["high"] - found["low"]) / (known.high - known.low)
+        assert 1 <= ratio < 1.08 if found["simulated"] else ratio == pytest.approx(1, rel=1e-9)
+    assert told == [True, False, True, True, True]
+    first, second = {"zone": "N1"}, {"zone": ["S1", "S2"]}
+    found, known = page(f"holdfast.ratio({json.dumps(first)}, {json.dumps(second)})"), table.ratio(first, second)
+    assert (found["low"], found["high"]) == pytest.approx((known.low, known.high), rel=1e-9)
+    ask = quote(json.dumps({"table": "table", "ask": "sum", "a": {"zone": ["N1"]}, "b": {}, "c": 0.9}))
+    page(f"location.hash = 'q={ask}'; new Promise(done => setTimeout(done, 300))")
+    assert "Python measures this error on simulated draws" in page("document.getElementById('answer').textContent")
+
+
 def pairs(table, count=6):
     """Pairs of different questions that both have an answer."""
     some = [each for each in asking.questions(table) if asking.answered(lambda: table.estimate(each))]  # noqa: B023

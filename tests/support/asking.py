@@ -11,6 +11,8 @@ from holdfast.release.run import release
 BOUNDED = "hold: [consistent, nonnegative, {between: {high: 100000, at: [zone]}}]"
 BOTH = "hold: [consistent, nonnegative, {exact: [city]}, {impossible: [{zone: S1}]}]"
 ADDS_UP = (BOUNDED, "hold: [consistent]")
+TWO = (BOUNDED, "hold: [consistent, {exact: [city]}]")
+UNEQUAL = ("root: city}", "root: city, shares: {city: 0.5, borough: 2, zone: 97.5}}")
 GAUSSIAN, GIVEN = ("epsilon: 1.0", "rho: 0.1"), ("method: onto", "method: given")
 UNMEASURED = ("root: city}", "root: city, shares: {city: 1, borough: 0, zone: 2}}")
 WHOLE = (", numbers: real", "")
@@ -23,6 +25,7 @@ KINDS = {
     "hierarchy by onto, Gaussian": ("moved", (GAUSSIAN,)),
     "hierarchy given": ("moved", (ADDS_UP, GIVEN)),
     "hierarchy given, Gaussian": ("moved", (GAUSSIAN, ADDS_UP, GIVEN)),
+    "hierarchy given, most below": ("moved", (ADDS_UP, GIVEN, UNEQUAL)),
     "given, then onto": ("moved", (("method: onto", "method: given-then-onto"),)),
     "categories given": ("hierarchy", ((BOTH, "hold: [consistent, {exact: [city]}]"),)),
     "categories by onto": ("hierarchy", ((f"{BOTH}\nmethod: given", BOTH.replace("city", "borough")),)),
@@ -41,6 +44,7 @@ KINDS = {
     "residuals": ("margins", (GAUSSIAN, RESIDUALS)),
     "continuous, given": ("contingency", (GIVEN,)),
 }
+WIDE = (TWO, GIVEN, ("epsilon: 1.0", "epsilon: 0.1"))
 #: Those whose errors are simulated: few of them show no rare ones.
 SIMULATED = ("exact margins given", "margins given, Gaussian", "residuals", "continuous, given")
 
@@ -56,7 +60,7 @@ def folder(place, kind):
         (place / "spec.yaml").write_text(village.SPEC)
         village.write(place, village.persons())
         return hf.job(place / "spec.yaml").release().folder
-    name, changes = KINDS[kind]
+    name, changes = ("moved", WIDE) if kind == "wide" else KINDS[kind]
     return release(released.job(place, name, *changes))
 
 

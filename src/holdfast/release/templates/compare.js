@@ -61,7 +61,7 @@ const comparing = (() => {
   };
   const added = (a, b, times = 1) => a.map((each, i) => each + times * b[i]);
   const ratio = (table, where, to, confidence = 0.95) => {
-    const [above, below] = [where, to].map((each) => tables.known(table, tables.weightsOf(table, each)));
+    const [above, below] = [where, to].map((each) => known(table, each));
     const tail = (1 - tables.checked(confidence)) / 2, [a, b] = [above.centre, below.centre];
     let error = null, ends;
     if (above.noise) {
@@ -69,7 +69,7 @@ const comparing = (() => {
       const most = first + (a / b) ** 2 * second, square = most - 2 * (a / b) * both;
       if (b) error = square > ROUNDING * most ? Math.sqrt(square) / Math.abs(b) : 0;
       const half = (sum) => [sum.centre - tables.far(sum.noise, tail / 2), sum.centre + tables.far(sum.noise, tail / 2)];
-      if (above.told || below.told) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
+      if (tables.rounded(above) || tables.rounded(below)) ends = quotient(tables.interval(above, confidence), tables.interval(below, confidence));
       else if (b && above.weights.every((each, i) => each * b === below.weights[i] * a)) ends = [a / b, a / b]; /* the same noise */
       else {
         if (above.noise.normal) ends = fieller(a, b, [first, both, second], reaches.normal(tail));
@@ -83,19 +83,20 @@ const comparing = (() => {
     return tables.told(below.value ? above.value / below.value : NaN, error, part ? tables.within(ends, [0, 1]) : ends, confidence);
   };
 
-  const apart = (table, first, second) => tables.known(table, added(tables.weightsOf(table, first), tables.weightsOf(table, second), -1));
-  const difference = (table, first, second, confidence = 0.95) => {
-    const sum = apart(table, first, second);
-    return tables.told(sum.value, sum.error, tables.interval(sum, tables.checked(confidence)), confidence, sum.noise ? sum.centre : null);
+  const known = (table, where) => tables.known(table, tables.weightsOf(table, where));
+  const apart = (first, second) => {
+    const { table, asked, weights } = first, together = table.noise?.both && weights && (() => table.noise.both(weights, second.weights)(1, -1));
+    return tables.known(table, added(asked, second.asked, -1), together);
   };
+  const difference = (table, first, second, confidence = 0.95) => tables.answered(apart(known(table, first), known(table, second)), confidence);
   /* The smallest tail whose interval leaves 0 out: so often at most is it wrong to call the larger one larger. */
   const larger = (table, first, second) => {
-    const sum = apart(table, first, second), first_is = sum.centre > 0;
+    const sum = apart(known(table, first), known(table, second)), first_is = sum.centre > 0;
     const found = (wrong) => ({ larger: sum.centre === 0 ? null : first_is ? "first" : "second", wrong });
     if (sum.certain[0] > 0 || sum.certain[1] < 0) return { larger: sum.certain[0] > 0 ? "first" : "second", wrong: 0 };
     if (sum.sure || sum.centre === 0) return found(sum.sure ? 1 : 0.5);
     if (first_is ? sum.certain[1] === 0 : sum.certain[0] === 0) return { larger: null, wrong: 0.5 }; /* the other way is certain */
-    const whole = !sum.weights.some((each) => each % 1), size = Math.abs(sum.centre);
+    const whole = sum.weights.every((each) => each === Math.round(each)), size = Math.abs(sum.centre);
     const far = (tail) => (sum.noise.normal ? tables.far(sum.noise, tail)
       : sum.noise.errors ? reaches.simulated(sum.noise.errors.map(Math.abs), tail) ?? Infinity
       : reaches.least(sum.noise, tail) ?? reaches.wide(sum.noise, tail) ?? (sum.noise.tilted ? reaches.proved(sum.noise, tail) : Infinity));
@@ -113,10 +114,10 @@ const comparing = (() => {
   const rank = (table, wheres, confidence = 0.95) => {
     if (wheres.length < 2 || wheres.length > MOST_RANKED) tables.refuse(`ranks are told of 2 to ${MOST_RANKED} sums`);
     const pairs = wheres.length * (wheres.length - 1) / 2, each = 1 - (1 - tables.checked(confidence)) / pairs;
-    const weights = wheres.map((where) => tables.weightsOf(table, where)), values = weights.map((some) => tables.times(some, table.value));
-    const found = values.map((value) => ({ value, rank: 1 + values.filter((other) => other > value).length, low: 1, high: wheres.length, confidence }));
-    weights.forEach((first, i) => weights.slice(0, i).forEach((second, j) => {
-      const { low, high } = difference(table, first, second, each), [up, down] = low > 0 ? [i, j] : high < 0 ? [j, i] : [];
+    const sums = wheres.map((where) => known(table, where));
+    const found = sums.map(({ value }) => ({ value, rank: 1 + sums.filter((other) => other.value > value).length, low: 1, high: wheres.length, confidence }));
+    sums.forEach((first, i) => sums.slice(0, i).forEach((second, j) => {
+      const [low, high] = tables.interval(apart(first, second), each), [up, down] = low > 0 ? [i, j] : high < 0 ? [j, i] : [];
       if (up === undefined) return;
       found[up].high -= 1;
       found[down].low += 1;

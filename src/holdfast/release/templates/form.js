@@ -20,6 +20,7 @@
   const USE = "of one figure believe the interval; where figures must add up, keep the value.";
   const movedOf = (rows) => (!rows.some(moved) ? "" : rows.length > 1 ? ` Where a line lies at the edge of its band or outside, bounds moved the value: ${USE}`
     : ` Bounds moved this value; without them it would be ${places(rows[0].centre, rows[0].high - rows[0].low)}: ${USE}`);
+  const SIMULATED = " Python measures this error on simulated draws, so that its interval may be some 5 % narrower.";
   const percent = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
@@ -108,7 +109,7 @@
       const [rows, words] = ASKS[state.ask][1](asked.table(state.table), state);
       const said = rows.length === 1 ? rows.map((row) => make("p", "", { className: "said" })) : [];
       said.forEach((line) => line.append(make("bdi", rows[0].name), `: ${shown(rows[0])[0]} (${shown(rows[0])[1]} at ${percent(state.c)})`));
-      place.replaceChildren(...said, picture(rows, `${words}${movedOf(rows)}`), make("a", "Link to this answer", { href: link() }));
+      place.replaceChildren(...said, picture(rows, `${words}${rows.some((row) => row.simulated) ? SIMULATED : ""}${movedOf(rows)}`), make("a", "Link to this answer", { href: link() }));
     } catch (refusal) { place.replaceChildren(make("p", refusal.message, { className: "warning" })); }
   };
   const ask = () => {

@@ -2,21 +2,16 @@
 /* How far the error of a weighted sum reaches: the steps of holdfast's noise/inversion.py, in doubles. */
 const reaches = (() => {
   const SHARE = 1e-3, FAINT = 1e-4, ROUND = 16, MOST = 240, LEAST = 1e-8, NEAR = 1e-9;
-  const BLUR = 60, LEFT = 0.83, MOST_BLURRED = 2000, SLOPES = [1e-3, 1e3], CLOSE = 0.05, GOLDEN = (Math.sqrt(5) - 1) / 2;
+  const LEFT = 0.83, MOST_BLURRED = 2000, SLOPES = [1e-3, 1e3], CLOSE = 0.05, GOLDEN = (Math.sqrt(5) - 1) / 2;
   const MARGINS = Array.from({ length: 13 }, (_, k) => 1 + k / 4);
 
-  /* P(normal > z), by its series near 0 and its continued fraction beyond. */
+  /* P(normal > z), by the trapezoidal rule, which misses by less than a double holds. */
   const above = (z) => {
     if (z < 0) return 1 - above(-z);
-    const density = Math.exp(-z * z / 2) / Math.sqrt(2 * Math.PI);
-    if (z < 2.5) {
-      let [term, sum] = [z, z];
-      for (let n = 3; term > 1e-18 * sum; n += 2) sum += term *= z * z / n;
-      return 0.5 - density * sum;
-    }
-    let fraction = 0;
-    for (let n = 120; n > 0; n -= 1) fraction = n / (z + fraction);
-    return density / (z + fraction);
+    const x = z / Math.SQRT2;
+    let sum = 1 / (x * x);
+    for (let n = 1; n < 14; n += 1) sum += 2 * Math.exp(-n * n / 4) / (n * n / 4 + x * x);
+    return x * Math.exp(-x * x) * sum / (4 * Math.PI) - 1 / Math.expm1(4 * Math.PI * x);
   };
   const normal = (tail) => {
     let [low, high] = [0, 40];
@@ -61,21 +56,12 @@ const reaches = (() => {
     const ends = [sum.error, Math.max(...sizes(sum.leaves))];
     let low = Math.log(SLOPES[0] / Math.max(...ends)), high = Math.log(SLOPES[1] / Math.min(...ends));
     const limit = (place) => ((Math.exp(place) * blur) ** 2 / 2 + sum.tilted(Math.exp(place)) - Math.log(tail)) / Math.exp(place);
-    const inner = [high - (high - low) * GOLDEN, low + (high - low) * GOLDEN], limits = inner.map(limit);
-    let best = Math.min(...limits);
-    while (high - low > CLOSE) {
-      if (limits[0] <= limits[1]) {
-        [high, inner[1], limits[1]] = [inner[1], inner[0], limits[0]];
-        inner[0] = high - (high - low) * GOLDEN;
-        limits[0] = limit(inner[0]);
-      } else {
-        [low, inner[0], limits[0]] = [inner[0], inner[1], limits[1]];
-        inner[1] = low + (high - low) * GOLDEN;
-        limits[1] = limit(inner[1]);
-      }
-      best = Math.min(best, ...limits);
+    for (let best = Infinity; ;) {
+      const inner = [high - (high - low) * GOLDEN, low + (high - low) * GOLDEN], [first, second] = inner.map(limit);
+      best = Math.min(best, first, second);
+      if (high - low <= CLOSE) return best;
+      if (first <= second) high = inner[1]; else low = inner[0];
     }
-    return best;
   };
 
   /* The least multiple of a step that the error of a sum keeps but for 2·tail of the time; null: too much work. */
@@ -120,7 +106,7 @@ const reaches = (() => {
   };
   /* A limit for all errors, with a normal part added; null: too much work. */
   const blurred = (sum, around, tail) => {
-    const blur = sum.error / BLUR, base = 2 * Math.PI / around;
+    const blur = sum.error / sum.blur, base = 2 * Math.PI / around;
     const count = Math.ceil(Math.sqrt(-2 * Math.log(FAINT * tail)) / (blur * base));
     if (!Number.isFinite(around) || count > MOST_BLURRED) return null;
     const terms = Array.from({ length: count }, (_, k) => {
@@ -140,13 +126,13 @@ const reaches = (() => {
     }));
   };
 
-  /* `sum`: its standard error, weights of leaves, φ, the largest φ from a frequency on, and log E e^{tx} or more. */
+  /* `sum`: its standard error, weights of leaves, φ, the largest φ from a frequency on, log E e^{tx} or more, and how many times smaller the normal part is. */
   const least = (sum, tail) => {
     if (!sum.error) return 0;
     const step = tail < LEAST || !sum.lattice ? null : stepOf(sum.leaves);
     return step === null ? null : onSteps(sum, sum.around(tail), step, tail);
   };
-  const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(LEFT * tail, sum.error / BLUR), tail));
+  const wide = (sum, tail) => (!sum.error ? 0 : tail < LEAST ? null : blurred(sum, sum.around(LEFT * tail, sum.error / sum.blur), tail));
   /* How many of so many simulated |e| lie within what they keep but for 2·tail of the time: so few do once in 1,000,000 times. */
   const rank = (size, tail) => {
     let [beyond, log, all] = [0, size * Math.log1p(-2 * tail), 0];
@@ -161,5 +147,5 @@ const reaches = (() => {
     return place === null ? null : errors.slice().sort()[place - 1];
   };
   const around = (sum) => (tail, blur = 0) => proved(sum, (1 - 2 * SHARE) * tail, blur) + proved(sum, SHARE * tail / 2, blur);
-  return { normal, wave, tilted, least, wide, around, proved, same, simulated };
+  return { normal, wave, tilted, least, wide, around, proved, simulated };
 })();

@@ -1,6 +1,6 @@
 /* Weighted sums of the noise of a table: what its page says of the law, made into what `reaches` asks for. */
 const noiseOf = (() => {
-  const FAINT = 1e-14, MOST_NEAR = 160;
+  const FAINT = 1e-15, DIRECT = 1e5, MOST_STUDIED = 22369, kept = (known, key, make) => known.get(key) ?? known.set(key, make()).get(key);
   const dot = (a, b) => {
     let found = 0;
     for (let i = 0; i < a.length; i += 1) found += a[i] * b[i];
@@ -56,38 +56,21 @@ const noiseOf = (() => {
     return left;
   };
 
-  /* Independent noise: alike weights of one law together, to 12 digits. */
-  const largest = (u) => {
-    let found = 0;
-    for (let i = 0; i < u.length; i += 1) found = Math.max(found, Math.abs(u[i]));
-    return found;
+  /* Independent noise of two sums at once: what counts alike in both together, to 12 digits; any x·first + y·second. */
+  const sorts = (u) => {
+    const which = new Int32Array(u.length), known = new Map([[0, 0]]);
+    let most = 0;
+    for (const each of u) most = Math.max(most, Math.abs(each));
+    for (let i = 0; i < u.length; i += 1) which[i] = i && u[i] === u[i - 1] ? which[i - 1] : u[i] && kept(known, Math.round(u[i] / most * 1e12), () => known.size);
+    return { which, sizes: Array.from(known.keys(), (share) => share / 1e12 * most) };
   };
-  const different = (u) => {
-    const found = new Set();
-    for (const each of u) if (each) found.add(each);
-    return [...found];
-  };
-  const alike = (law, u) => {
-    const most = largest(u), groups = new Map();
-    for (let i = 0; i < u.length; i += 1) {
-      const share = Math.round(Math.abs(u[i]) / most * 1e12);
-      if (!share) continue;
-      const key = share * law.parameter.length + law.which[i];
-      const group = groups.get(key);
-      if (group) group[2] += 1; else groups.set(key, [law.which[i], share / 1e12 * most * law.unit, 1]);
+  const both = (law, a, b) => {
+    const counts = [], laws = law.parameter.length, width = b.sizes.length * laws;
+    for (let i = 0; i < a.which.length; i += 1) {
+      const key = a.which[i] * width + b.which[i] * laws + law.which[i];
+      counts[key] = (counts[key] ?? 0) + 1;
     }
-    return independent(law, [...groups.values()]);
-  };
-  /* Two sums at once: noise that counts alike in both together, and any sum x·first + y·second of them. */
-  const both = (law, first, second) => {
-    const [a, b] = [first, second].map((u) => { const most = largest(u) || 1; return u.map((each) => Math.round(each / most * 1e12) / 1e12 * most); });
-    const groups = new Map();
-    for (let i = 0; i < a.length; i += 1) {
-      if (!a[i] && !b[i]) continue;
-      const key = `${law.which[i]}/${a[i]}/${b[i]}`, group = groups.get(key);
-      if (group) group[3] += 1; else groups.set(key, [law.which[i], a[i] * law.unit, b[i] * law.unit, 1]);
-    }
-    const all = [...groups.values()];
+    const all = Object.entries(counts).map(([key, times]) => [key % laws, law.unit * a.sizes[Math.floor(key / width)], law.unit * b.sizes[Math.floor(key % width / laws)], times]);
     return (x, y) => {
       const parts = all.map(([k, one, other, times]) => [k, Math.abs(x * one + y * other), times]), most = parts.reduce((found, each) => Math.max(found, each[1]), 0);
       return independent(law, parts.filter((each) => each[1] > 1e-12 * most));
@@ -105,22 +88,18 @@ const noiseOf = (() => {
       return found;
     };
     const sum = {
-      error, phi, fallen: phi, lattice: law.integer, key: parts.map(([k, size, times]) => `${k}*${size.toPrecision(12)}*${times}`).sort().join(), fars: law.fars ??= new Map(), leaves: parts.map((each) => each[1]),
+      error, phi, fallen: phi, blur: 60, lattice: law.integer, normal: law.kind === "normal", key: parts.map(([k, size, times]) => `${k}*${size.toPrecision(12)}*${times}`).sort().join(), fars: law.fars ??= new Map(), leaves: parts.map((each) => each[1]),
       tilted: (t) => parts.reduce((found, [k, size, times]) => found + times * reaches.tilted(law, k, t * size), 0),
     };
     sum.around = reaches.around(sum);
     return sum;
   };
 
-  /* --- whole noise given that a tree adds up: messages from the leaves on, each on a circle of its own */
+  /* --- whole noise given that a tree adds up: messages from the leaves on, each at angles of a circle of its own */
 
-  const circles = new Map();
-  const turnsOf = (size) => {
-    if (!circles.has(size)) circles.set(size, [Math.cos, Math.sin].map((one) => Float64Array.from({ length: size / 2 }, (_, k) => one(2 * Math.PI * k / size))));
-    return circles.get(size);
-  };
+  const turns = new Map();
   const fft = (re, im) => {
-    const size = re.length, [cosines, sines] = turnsOf(size);
+    const size = re.length, [cosines, sines] = kept(turns, size, () => [Math.cos, Math.sin].map((one) => Float64Array.from({ length: size / 2 }, (_, k) => one(2 * Math.PI * k / size))));
     for (let i = 1, j = 0; i < size; i += 1) {
       let bit = size >> 1;
       for (; j & bit; bit >>= 1) j ^= bit;
@@ -137,285 +116,185 @@ const noiseOf = (() => {
       }
     }
   };
+  const multiply = (found, values, times) => {
+    for (let power = values; ; power = power.map((each) => each * each)) {
+      if (times & 1) for (let k = 0; k < found.length; k += 1) found[k] *= power[k];
+      if (!(times >>= 1)) return found;
+    }
+  };
 
   const tree = (law) => {
-    const count = law.which.length + law.tops, children = Array.from({ length: count }, () => []);
-    const exact = new Uint8Array(count), parent = new Int32Array(count).fill(-1);
+    const outputs = law.which.length, children = Array.from({ length: outputs }, () => []), exact = new Array(outputs).fill(false), parent = new Array(outputs).fill(-1);
     const { start, at, sign } = law.rows;
-    let top = law.which.length;
     for (let r = 0; r + 1 < start.length; r += 1) {
       const some = Array.from(at.slice(start[r], start[r + 1]));
-      if (some.length === 1) { exact[some[0]] = 1; continue; }
+      if (some.length === 1) { exact[some[0]] = true; continue; }
       const signs = some.map((_, j) => sign[start[r] + j]), owner = signs.some((each) => each < 0) ? signs.indexOf(1) : -1;
-      const above = owner < 0 ? top++ : some[owner];
-      if (owner < 0) exact[above] = 1;
+      const above = owner < 0 ? children.push([]) - 1 : some[owner]; /* a total that is no output */
+      if (owner < 0) [exact[above], parent[above]] = [true, -1];
       some.forEach((child, j) => { if (j !== owner) { children[above].push(child); parent[child] = above; } });
     }
+    const count = children.length;
     const order = [];
     for (let v = 0; v < count; v += 1) if (parent[v] < 0) order.push(v);
     for (let i = 0; i < order.length; i += 1) order.push(...children[order[i]]);
+    const tops = order.filter((v) => parent[v] < 0), upwards = order.slice().reverse(), inner = upwards.filter((v) => children[v].length);
     const measured = (v) => v < law.which.length && law.variance[law.which[v]] !== null;
-    const spread = new Float64Array(count), widest = new Float64Array(count), own = new Float64Array(count), length = new Int32Array(count);
-    for (const v of order.slice().reverse()) {
-      const variance = measured(v) ? law.variance[law.which[v]] : Infinity;
-      const tail = measured(v) ? (law.gaussian ? 9 * Math.sqrt(variance) + 2 : 26 * Math.sqrt(variance) + 4) : Infinity;
+
+    /* How far a total is looked at, `own`, and how many places the circle has on which its children are added up. */
+    const spread = new Float64Array(count), own = new Float64Array(count), length = new Int32Array(count);
+    for (const v of upwards) {
+      const variance = measured(v) ? law.variance[law.which[v]] : Infinity, deviation = Math.sqrt(variance);
       let [below, far] = [0, 0];
-      for (const c of children[v]) { below += spread[c]; far = Math.max(far, widest[c]); }
+      for (const c of children[v]) { below += spread[c]; far = Math.max(far, own[c]); }
       const sums = children[v].length ? 9 * Math.sqrt(below) + far + 2 : Infinity;
-      own[v] = exact[v] ? 0 : Math.ceil(Math.min(tail, sums));
+      own[v] = exact[v] ? 0 : Math.ceil(Math.min(law.gaussian ? 9 * deviation + 2 : 26 * deviation + 4, sums));
       if (children[v].length) length[v] = 2 ** Math.ceil(Math.log2(Math.max(16, own[v] + sums + 1, 2 * own[v] + 1)));
       spread[v] = exact[v] ? 0 : Math.min(variance, children[v].length ? below : Infinity);
-      widest[v] = exact[v] ? 0 : own[v];
     }
-    const logs = law.parameter.map((each) => (each === null ? null : law.gaussian ? (t) => -t * t / (2 * each) : (t) => -Math.abs(t) / each));
-    const weight = (v, t) => (exact[v] ? Number(t === 0) : measured(v) ? Math.exp(logs[law.which[v]](t)) : 1);
-    /* Nodes of one number have the same law, and so have all below them. */
-    const inner = order.filter((v) => children[v].length).reverse(), numbers = new Map(), alike = new Int32Array(count);
-    const number = (v, below) => {
-      const key = `${exact[v] ? "x" : measured(v) ? law.which[v] : "n"}/${below}`;
-      if (!numbers.has(key)) numbers.set(key, numbers.size);
-      alike[v] = numbers.get(key);
-    };
-    for (const v of order) if (!children[v].length) number(v, "");
-    for (const v of inner) number(v, Int32Array.from(children[v], (c) => alike[c]).sort().join());
-    const plain = new Map();
-    /* What a child multiplies the sum with at angle k of its parent's circle; `slope`: of its total, `x`: the frequency. */
-    const spectrum = (v, size, below, x, slope) => {
-      if (!children[v].length) {
-        const found = new Float64Array(size), one = exact[v] ? () => 1 : law.waves[law.which[v]];
-        for (let k = 0; k <= size / 2; k += 1) found[k] = one(2 * Math.PI * k / size + x * slope);
-        for (let k = size / 2 + 1; k < size; k += 1) found[k] = one(2 * Math.PI * (k - size) / size + x * slope);
-        return found;
-      }
-      const re = new Float64Array(size), im = new Float64Array(size), n = below[0].length;
-      for (let t = -own[v]; t <= own[v]; t += 1) {
-        const from = (t + n) % n, to = ((t % size) + size) % size, w = weight(v, t), [cos, sin] = [Math.cos(x * slope * t), Math.sin(x * slope * t)];
-        const a = below[0][from] * w, b = below[1][from] * w;
-        re[to] += a * cos - b * sin;
-        im[to] += a * sin + b * cos;
-      }
-      fft(re, im);
-      return re;
-    };
-    const product = (size, parts) => {
-      const found = new Float64Array(size).fill(1);
-      for (const [values, times] of parts) for (let k = 0; k < size; k += 1) found[k] *= times === 1 ? values[k] : values[k] ** times;
-      return found;
-    };
-    const sums = (v, parts) => {
-      const re = product(length[v], parts), im = new Float64Array(length[v]);
-      fft(re, im);
-      return [re.map((each) => each / re.length), im.map((each) => -each / re.length)]; /* back along the circle */
-    };
-    const kinds = (v, slopes, bends) => {
-      const found = new Map();
-      for (const c of children[v]) {
-        const key = `${bends?.[c] ? `n${bends[c]}` : alike[c]}/${slopes ? slopes[c] : 0}`;
-        const known = found.get(key);
-        if (known) known[1] += 1; else found.set(key, [c, 1]);
-      }
-      return found;
-    };
-    const flat = (v) => {
-      if (!plain.has(alike[v])) plain.set(alike[v], sums(v, Array.from(kinds(v, null).values(), ([c, times]) => [flatSpectrum(c, length[v]), times])));
-      return plain.get(alike[v]);
-    };
-    const spectra = new Map();
-    const flatSpectrum = (v, size) => {
-      const key = `${alike[v]}/${size}`;
-      if (!spectra.has(key)) {
-        const made = spectrum(v, size, children[v].length ? flat(v) : null, 0, 0);
-        const top = made[0];
-        if (children[v].length) for (let k = 0; k < size; k += 1) made[k] /= top;
-        spectra.set(key, made);
-      }
-      return spectra.get(key);
-    };
-    for (const v of inner) flat(v); /* no deep recursion */
+    const weight = (v, t) => (!measured(v) ? 1 : Math.exp(law.gaussian ? -t * t / (2 * law.parameter[law.which[v]]) : -Math.abs(t) / law.parameter[law.which[v]]));
 
+    /* Nodes of one kind have the same law, and so have all below them: children by kind and by what their totals count. */
+    const kinds = new Map(), alike = new Int32Array(count), nothing = new Float64Array(count);
+    const grouped = (v, kind, slope) => {
+      const found = new Map();
+      for (const c of children[v]) kept(found, `${kind[c]}/${slope[c]}`, () => [c, 0])[1] += 1;
+      return found;
+    };
+    const kindOf = (words, some) => kept(kinds, `${words}:${Array.from(some, ([key, [, times]]) => `${key}*${times}`).sort()}`, () => kinds.size);
+    for (const v of upwards) alike[v] = kindOf(exact[v] ? "exact" : measured(v) ? law.which[v] : "", grouped(v, alike, nothing));
+
+    /* Σ w(t)·S(t)·e^{iθ(t + shift)} over totals t of c, at all angles θ of a circle; S from its angles, or 1 without them. */
+    const around = (c, size, shift, angles) => {
+      const n = length[c], [re, im, to, too] = [n, n, size, size].map((each) => new Float64Array(each));
+      if (angles) angles.forEach((each, j) => { re[(j - (angles.length >> 1)) & (n - 1)] += each; }); else re[0] = 1;
+      fft(re, im);
+      for (let t = -own[c]; t <= own[c]; t += 1) {
+        const [cos, sin] = [weight(c, t) * Math.cos(shift * t), weight(c, t) * Math.sin(shift * t)], from = -t & (n - 1);
+        to[t & (size - 1)] += re[from] * cos - im[from] * sin;
+        too[t & (size - 1)] += re[from] * sin + im[from] * cos;
+      }
+      fft(to, too);
+      return to;
+    };
+    /* What c makes of its parent's sum at the angles −reach … reach of a circle; `angles`: what makes its own, or nothing asked. */
+    const flats = new Map(), spectra = new Map(), tables = new Map();
+    const message = (c, size, reach, shift, angles = flats.get(alike[c])?.angles) => {
+      const found = new Float64Array(2 * reach + 1);
+      if (!children[c].length) return exact[c] ? found.fill(1) : found.map((_, i) => law.waves[law.which[c]](2 * Math.PI * (i - reach) / size + shift));
+      const { norm } = flats.get(alike[c]);
+      if (shift || found.length * angles.length > DIRECT) {
+        const all = around(c, size, shift, angles);
+        return found.map((_, i) => all[(i - reach) & (size - 1)] / norm);
+      }
+      const all = Math.max(size, length[c]), table = kept(tables, `${alike[c]}/${all}`, () => around(c, all, 0)), [a, b] = [all / size, all / length[c]];
+      for (let i = -reach; i <= reach; i += 1) {
+        let sum = 0;
+        for (let j = 0, place = i * a + (angles.length >> 1) * b; j < angles.length; j += 1, place -= b) sum += angles[j] * table[place & (all - 1)];
+        found[i + reach] = sum / norm;
+      }
+      return found;
+    };
+    const still = (v, some) => {
+      const found = new Float64Array(length[v] + 1).fill(1), size = length[v];
+      for (const [c, times] of some) multiply(found, kept(spectra, `${alike[c]}/${size}`, () => message(c, size, size / 2, 0)), times);
+      found[0] = 0; /* this angle is also the last one */
+      return found;
+    };
+    for (const v of inner) {
+      if (flats.has(alike[v])) continue;
+      const made = { angles: still(v, grouped(v, alike, nothing).values()), norm: 1 };
+      flats.set(alike[v], made);
+      made.norm = message(v, 1, 0, 0)[0];
+    }
+
+    /* Weights of leaves that have the same sum; of inner nodes, what all below them agree on, or NaN. */
     const leavesOf = (weights) => {
       const found = new Float64Array(count);
       for (const v of order) if (!exact[v]) found[v] = (v < weights.length ? weights[v] : 0) + (parent[v] < 0 ? 0 : found[parent[v]]);
-      for (const v of inner) found[v] = 0;
+      for (const v of inner) found[v] = children[v].every((c) => found[c] === found[children[v][0]]) ? found[children[v][0]] : NaN;
       return found;
     };
-
-    /* E e^{ixs} of s = Σ weights·noise. What all below a node have in common goes to its own total. */
-    const prepared = (weights) => {
-      const slope = new Float64Array(count), common = new Float64Array(count), bends = new Int32Array(count);
-      slope.set(weights);
+    /* E e^{ixs} of s = Σ leaves·noise. What most below a node have in common goes to its own total. */
+    const prepared = (leaves) => {
+      const slope = leaves.slice(), kind = alike.slice(), rest = new Float64Array(count), bent = new Map();
       for (const v of inner) {
-        common[v] = slope[children[v][0]];
-        let bent = false;
-        for (const c of children[v]) bent ||= bends[c] || slope[c] !== common[v];
-        if (bent) {
-          bends[v] = 1;
-          common[v] = Float64Array.from(children[v], (c) => slope[c]).sort()[children[v].length >> 1];
-        }
-        slope[v] += common[v];
-      }
-      const rest = new Float64Array(count), firsts = new Map(), parts = new Map(), bent = [null];
-      for (const v of order) if (parent[v] >= 0) rest[v] = slope[v] - common[parent[v]];
-      for (const v of inner) { /* one of those with the same law and the same slopes below stands for all */
-        if (!bends[v]) continue;
-        const some = kinds(v, rest, bends), key = `${alike[v]}|${parent[v] < 0}|${Array.from(some, ([each, [, times]]) => `${each}*${times}`).sort().join()}`;
-        if (!firsts.has(key)) { firsts.set(key, bent.length); bent.push(v); parts.set(v, [...some.values()]); }
-        bends[v] = firsts.get(key);
-      }
-      const first = (v) => (bends[v] ? bent[bends[v]] : v), above = bent.map(() => []);
-      for (const v of inner) if (bends[v] && parent[v] >= 0) above[bends[v]].push(first(parent[v]));
-      const still = ([c]) => !bends[c] && !rest[c];
-      /* Nodes of many children, up to the top: what these make is faint but at few angles, and no circle is needed. */
-      const narrow = new Map(), wide = new Map(), nears = new Map();
-      for (const v of parts.keys()) {
-        const inner = parts.get(v).filter(([c]) => bends[c] && nears.get(first(c)) && !rest[c]).map(([c]) => [c, nears.get(first(c))]);
-        nears.set(v, (exact[v] ? parent[v] < 0 : measured(v)) ? nearest(v, parts.get(v).filter(still), inner) : null);
-      }
-      for (const v of bent.slice(1).reverse()) {
-        const all = parts.get(v), moving = all.filter((each) => !still(each)), near = nears.get(v);
-        if (near && above[bends[v]].every((one) => narrow.has(one))) narrow.set(v, { near, moving, scale: 0 });
-        else wide.set(v, [product(length[v], all.filter(still).map(([c, times]) => [flatSpectrum(c, length[v]), times])), moving]);
-      }
-      const tops = order.filter((v) => parent[v] < 0 && (bends[v] || slope[v]) && !(exact[v] && !bends[v]));
-      const at = (x) => {
-        const known = new Map(), turns = new Map(), below = (v) => known.get(first(v)) ?? flat(v);
-        for (const v of parts.keys()) {
-          if (narrow.has(v)) continue;
-          const [base, moving] = wide.get(v);
-          known.set(v, sums(v, [[base, 1]].concat(moving.map(([c, times]) => {
-            const inner = children[c].length > 0, made = spectrum(c, length[v], inner ? below(c) : null, x, rest[c]);
-            if (inner) { const top = norm(c); for (let k = 0; k < made.length; k += 1) made[k] /= top; }
-            return [made, times];
-          }))));
-        }
-        let found = 1;
-        for (const v of parts.keys()) {
-          if (!narrow.has(v)) continue;
-          const here = narrow.get(v), reach = (here.near.length - 1) / 2;
-          here.sum = here.near.slice();
-          for (const [c, times] of here.moving) {
-            const part = narrow.get(first(c)), key = part || bends[c] ? null : `${alike[c]}/${rest[c]}/${length[v]}/${reach}`;
-            const made = part ? smoothed(part, c, length[v], reach, x * rest[c], turns)
-              : kept(turns, key, () => turned(c, length[v], reach, bends[c] ? below(c) : null, x * rest[c]));
-            for (let i = 0; i < made.length; i += 1) here.sum[i] *= times === 1 ? made[i] : made[i] ** times;
+        if (Number.isNaN(leaves[v])) {
+          const slopes = Float64Array.from(children[v].filter((c) => !exact[c]), (c) => slope[c]).sort(), common = slopes[slopes.length >> 1] ?? 0;
+          for (const c of children[v]) rest[c] = exact[c] ? 0 : slope[c] - common;
+          slope[v] = common;
+          if (children[v].some((c) => rest[c] || kind[c] !== alike[c])) {
+            const some = grouped(v, kind, rest);
+            kind[v] = kindOf(`of ${alike[v]}`, some);
+            kept(bent, kind[v], () => ({ v, some: [...some.values()] }));
           }
         }
-        for (const v of tops) {
-          const part = narrow.get(first(v));
-          if (part) { found *= smoothed(part, v, 1, 0, x * slope[v], turns)[0]; continue; }
-          if (!children[v].length) { if (!exact[v]) found *= law.waves[law.which[v]](x * slope[v]); continue; }
-          const here = below(v), there = flat(v), n = length[v];
-          let [re, whole] = [0, 0];
-          for (let t = -own[v]; t <= own[v]; t += 1) {
-            const from = (t + n) % n, w = weight(v, t);
-            re += w * (here[0][from] * Math.cos(x * slope[v] * t) - here[1][from] * Math.sin(x * slope[v] * t));
-            whole += w * there[0][from];
+        if (exact[v]) slope[v] = 0;
+      }
+      const key = tops.filter((v) => slope[v] || kind[v] !== alike[v]).map((v) => `${kind[v]}/${slope[v]}`).sort().join();
+      let ready = false;
+      const prepare = () => {
+        /* No message is above 1, nor that of a child above what its children without a question make: beyond, all is faint. */
+        for (const one of bent.values()) {
+          const size = length[one.v], moves = ([c]) => rest[c] || kind[c] !== alike[c];
+          one.moving = one.some.filter(moves);
+          one.base = still(one.v, one.some.filter((each) => !moves(each)));
+          let most = one.base.map(Math.abs);
+          const narrowed = () => {
+            let edge = 0;
+            while (edge < most.length >> 1 && most[edge] < FAINT && most[most.length - 1 - edge] < FAINT) edge += 1;
+            most = most.subarray(edge, most.length - edge);
+            return most.length >> 1;
+          };
+          let reach = narrowed();
+          for (const [c, times] of one.moving) {
+            if (!bent.has(kind[c]) || rest[c]) continue;
+            multiply(most, message(c, size, reach, 0, bent.get(kind[c]).most).map(Math.abs), times);
+            reach = narrowed();
           }
-          found *= re / whole;
+          Object.assign(one, { reach, most, base: one.base.subarray(size / 2 - reach, size / 2 + reach + 1) });
         }
-        return found;
+        ready = true;
       };
-      at(0); /* what all is divided by */
-      return at;
+      const phi = (x) => {
+        if (!ready) prepare();
+        const sums = new Map(), made = new Map(), of = (c, size, reach) => kept(made, `${kind[c]}/${rest[c]}/${size}/${reach}`, () => message(c, size, reach, x * rest[c], sums.get(kind[c])));
+        for (const [k, { v, base, moving, reach }] of bent) sums.set(k, moving.reduce((found, [c, times]) => multiply(found, of(c, length[v], reach), times), base.slice()));
+        return tops.reduce((found, v) => (slope[v] || bent.has(kind[v]) ? found * message(v, 1, 0, x * slope[v], sums.get(kind[v]))[0] : found), 1);
+      };
+      return { key, phi };
     };
-    /* What children that stay make of a node around angle 0, as long as it is not faint beside what the others may. */
-    const nearest = (v, still, others) => {
-      const side = [], size = length[v], tops = [];
-      for (let k = 0; k <= size / 2; k += 1) {
-        let value = 1, rest = 1;
-        for (const [c, times] of still) if (!exact[c]) value *= (children[c].length ? flatSpectrum(c, size)[k] : law.waves[law.which[c]](2 * Math.PI * k / size)) ** times;
-        for (let i = 0; i < others.length && Math.abs(value * rest) >= FAINT; i += 1) {
-          const [c, near] = others[i], middle = (near.length - 1) / 2, one = law.waves[law.which[c]];
-          const most = near.reduce((found, each, j) => found + each * one(2 * Math.PI * (k / size - (j - middle) / length[c])), 0);
-          rest *= most / (tops[i] ??= most);
-        }
-        if (Math.abs(value * rest) < FAINT) return Float64Array.from([...side.slice(1).reverse(), ...side]);
-        if (side.push(value) > MOST_NEAR) return null;
-      }
-      return null;
-    };
-    const kept = (known, key, make) => {
-      const found = known.get(key) ?? make();
-      if (key !== null) known.set(key, found);
-      return found;
-    };
-    /* What a child makes of its parent's sum at few angles around 0 of that circle, turned by a shift. */
-    const turned = (v, size, reach, below, shift) => {
-      const found = new Float64Array(2 * reach + 1), turn = 2 * Math.PI / size;
-      if (!children[v].length) {
-        const one = exact[v] ? () => 1 : law.waves[law.which[v]];
-        for (let i = -reach; i <= reach; i += 1) found[i + reach] = one(turn * i + shift);
-        return found;
-      }
-      const [cosines, sines] = turnsOf(size), half = size / 2, [re, im] = below ?? flat(v), n = re.length, top = norm(v);
-      for (let t = -own[v]; t <= own[v]; t += 1) {
-        const w = weight(v, t) / top, from = (t + n) % n, cos = Math.cos(shift * t), sin = Math.sin(shift * t);
-        const a = w * (re[from] * cos - im[from] * sin), b = w * (re[from] * sin + im[from] * cos);
-        for (let i = 0; i <= reach; i += 1) {
-          const k = (t * i) & (size - 1), sign = k < half ? 1 : -1, c = sign * cosines[k & (half - 1)], s = sign * sines[k & (half - 1)];
-          found[reach + i] += a * c - b * s;
-          if (i) found[reach - i] += a * c + b * s;
-        }
-      }
-      return found;
-    };
-    /* The sum below v with its own weight, at angles of a circle of its parent and turned by a shift. */
-    const smoothed = (here, v, size, reach, shift, turns) => {
-      const faint = 1e-3 * FAINT * here.sum[here.sum.length >> 1], seen = (k) => Math.abs(here.sum[k]) > faint || Math.abs(here.sum[here.sum.length - 1 - k]) > faint;
-      let edge = 0;
-      while (edge < here.sum.length >> 1 && !seen(edge)) edge += 1;
-      const sum = here.sum.subarray(edge, here.sum.length - edge), inner = (sum.length - 1) / 2, all = Math.max(size, length[v]), [a, b] = [all / size, all / length[v]];
-      const far = reach * a + inner * b, turn = 2 * Math.PI / all, one = exact[v] ? () => 1 : law.waves[law.which[v]], found = new Float64Array(2 * reach + 1);
-      const weights = kept(turns, `${exact[v] ? "x" : law.which[v]}/${shift}/${all}/${far}`, () => {
-        const made = new Float64Array(2 * far + 1);
-        for (let k = -far; k <= far; k += 1) made[k + far] = one(turn * k + shift);
-        return made;
+    /* At least log E e^{ts}: where all below a node agree it has at most what its own law has, and what its children have. */
+    const tiltedOf = (groups) => (t) => {
+      const known = new Map(), of = (v, slope) => kept(known, `${alike[v]}/${slope}`, () => {
+        const below = children[v].length ? [...grouped(v, alike, nothing).values()].reduce((sum, [c, times]) => sum + times * of(c, slope), 0) : Infinity;
+        return exact[v] ? 0 : Math.min(below, measured(v) ? reaches.tilted(law, law.which[v], slope) : Infinity);
       });
-      for (let i = -reach; i <= reach; i += 1) {
-        let value = 0;
-        for (let j = 0, k = i * a + inner * b + far; j < sum.length; j += 1, k -= b) value += sum[j] * weights[k];
-        found[i + reach] = value;
-      }
-      here.scale ||= found[reach];
-      for (let i = 0; i < found.length; i += 1) found[i] /= here.scale;
-      return found;
+      return groups.reduce((sum, [v, times, weight]) => sum + times * of(v, t * weight), 0);
     };
-    const norms = new Map();
-    const norm = (v) => {
-      if (!norms.has(alike[v])) {
-        let found = 0;
-        for (let t = -own[v]; t <= own[v]; t += 1) found += weight(v, t) * flat(v)[0][(t + length[v]) % length[v]];
-        norms.set(alike[v], found);
-      }
-      return norms.get(alike[v]);
-    };
-
     /* The variance: (1 − φ)·2/x² at some small frequencies, and where it goes as they vanish. */
     const varianceOf = (phi, rough) => {
-      const first = 0.045 / Math.sqrt(rough), table = [];
-      for (let k = 0; k < 6; k += 1) {
-        const x = first * (k + 1), row = [2 * (1 - phi(x)) / (x * x)];
-        for (let j = 1; j <= k; j += 1) {
-          const [near, far] = [(first * (k - j + 1)) ** 2, x * x];
-          row[j] = (far * table[k - 1][j - 1] - near * row[j - 1]) / (far - near);
-        }
-        table.push(row);
-      }
-      return table[5][5];
+      const at = (x) => 2 * (1 - phi(x)) / (x * x);
+      for (let n = 0, before = 0; n < 8 && Math.abs(Math.log(rough / before)) > 0.3; n += 1) [before, rough] = [rough, at(0.3 / Math.sqrt(rough))];
+      const first = 0.045 / Math.sqrt(rough), table = [1, 2, 3, 4, 5].map((k) => at(first * k));
+      for (let j = 1; j < 5; j += 1) for (let k = 4; k >= j; k -= 1) table[k] = ((k + 1) ** 2 * table[k - 1] - (k - j + 1) ** 2 * table[k]) / ((k + 1) ** 2 - (k - j + 1) ** 2);
+      return table[4];
     };
+    const made = new Map(); /* sums with the same law, and their angles at every confidence */
     return (weights) => {
-      const all = leavesOf(weights), leaves = different(all), most = largest(leaves);
-      if (!most) return { error: 0 };
-      const known = new Map(), of = prepared(weights); /* the same angles are asked for at every confidence */
-      const phi = (x) => known.get(x) ?? known.set(x, of(x)).get(x), signed = leaves.some((each) => each < 0) && leaves.some((each) => each > 0);
-      let rough = 0;
-      for (let v = 0; v < count; v += 1) if (all[v]) rough += all[v] ** 2 * (measured(v) ? law.variance[law.which[v]] : 1);
-      let variance = varianceOf(phi, rough); /* rough is too large where much is known from above: once more */
-      for (let n = 0; n < 3 && rough > 1.5 * variance && variance > 0; n += 1) { rough = variance; variance = varianceOf(phi, rough); }
-      let sizes = null;
-      const fallen = (x) => (signed ? (sizes ??= prepared(all.map(Math.abs)))(x) : phi(x));
-      const error = Math.sqrt(Math.max(variance, 0));
-      return { error, phi, fallen, lattice: true, leaves, around: () => 30 * error + 2 * most };
+      const leaves = leavesOf(weights), { key, phi: of } = prepared(leaves);
+      if (!key) return { error: 0, fars: new Map() };
+      return kept(made, key, () => {
+        const known = new Map(), phi = (x) => kept(known, x, () => of(x)), agreeing = new Map();
+        for (const v of order) if (leaves[v] && (parent[v] < 0 || Number.isNaN(leaves[parent[v]]))) kept(agreeing, `${alike[v]}/${leaves[v]}`, () => [v, 0, leaves[v]])[1] += 1;
+        const groups = [...agreeing.values()], sizes = [...new Set(groups.map((each) => each[2]))];
+        let unsigned = sizes.some((each) => each < 0) && sizes.some((each) => each > 0) ? null : phi;
+        const rough = groups.reduce((sum, [v, times, weight]) => sum + times * weight ** 2 * spread[v], 0);
+        const sum = { phi, lattice: true, studied: law.which.length <= MOST_STUDIED, blur: 12, leaves: sizes, fars: new Map(), key: "", tilted: tiltedOf(groups), fallen: (x) => (unsigned ??= prepared(leaves.map(Math.abs)).phi)(x) };
+        sum.error = Math.sqrt(Math.max(varianceOf(phi, rough), 0));
+        sum.around = reaches.around(sum);
+        return sum;
+      });
     };
   };
 
@@ -444,7 +323,8 @@ const noiseOf = (() => {
       let made = null;
       return (weights) => (made ??= tree(law))(weights);
     }
-    const noise = (weights) => ({ ...alike(law, moved(law, weights)), normal: law.kind === "normal" });
-    return Object.assign(noise, { both: (first, second) => both(law, moved(law, first), moved(law, second)) });
+    const known = new WeakMap(), sorted = (weights) => kept(known, weights, () => sorts(moved(law, weights)));
+    const noise = (weights) => both(law, sorted(weights), { which: new Int32Array(weights.length), sizes: [0] })(1, 0);
+    return Object.assign(noise, { both: (first, second) => both(law, sorted(first), sorted(second)) });
   };
 })();

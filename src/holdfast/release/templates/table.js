@@ -45,12 +45,7 @@ const tables = (() => {
       const { rest, covariance, drawn, bytes } = told.law, kinds = { "<i1": Int8Array, "<i2": Int16Array, "<f8": Float64Array };
       table.law = { ...told.law, rest: numbers(rest), covariance: numbers(covariance), drawn: drawn && new kinds[bytes](bytesOf(drawn).buffer) };
     } else if (told.law) {
-      const law = table.law = { ...told.law, which: Int32Array.from(unrun(told.law.which)), rows: sparse(told.law.rows), told: sparse(told.law.told) };
-      law.tops = 0;
-      for (let r = 0; law.rows && r + 1 < law.rows.start.length; r += 1) {
-        const signs = law.rows.sign.slice(law.rows.start[r], law.rows.start[r + 1]);
-        if (signs.length > 1 && signs.every((each) => each > 0)) law.tops += 1;
-      }
+      table.law = { ...told.law, which: Int32Array.from(unrun(told.law.which)), rows: sparse(told.law.rows), told: sparse(told.law.told) };
     }
     table.noise = noiseOf(table.law);
     return table;
@@ -152,29 +147,35 @@ const tables = (() => {
     return inner <= outer ? [inner, outer] : [Math.floor(low), Math.ceil(high)];
   };
 
-  const known = (table, asked) => {
-    const used = [];
-    asked.forEach((each, i) => { if (each) used.push(i); });
+  const known = (table, asked, noise = table.noise) => {
+    const first = asked.findIndex(Boolean), alone = first >= 0 && first === asked.findLastIndex(Boolean) ? first : null;
     if (table.known !== "law" && table.known !== "bounds") {
       const why = table.known === "simulation" ? "Sums of this table take a simulation that is too long for a page" : "Only single figures are answered here";
-      const alone = used.length === 1 ? used[0] : refuse(`${why}: ask Python, hf.load(…).table().estimate(…).`);
+      if (alone === null) refuse(`${why}: ask Python, hf.load(…).table().estimate(…).`);
       return { table, asked, alone, value: times(asked, table.value), error: null, sure: true, certain: [-Infinity, Infinity] };
     }
     const weights = ofOutputs(table, asked);
-    const sum = { table, asked, weights, value: times(asked, table.value), certain: certain(table, weights), alone: used.length === 1 ? used[0] : null };
-    sum.noise = table.noise(weights);
+    const sum = { table, asked, weights, value: times(asked, table.value), certain: certain(table, weights), alone };
+    sum.noise = noise(weights);
     sum.error = sum.noise ? sum.noise.error : null;
     sum.centre = times(weights, table.centre);
     sum.sure = !sum.noise || sum.certain[0] === sum.certain[1];
-    sum.told = sum.sure || sum.error <= 1e-9 * table.law.unit * Math.sqrt(Math.max(...table.law.variance)) * weights.reduce((found, each) => Math.max(found, Math.abs(each)), 0);
     return sum;
   };
+  /* Whether other figures tell a sum: all that is left of its error is rounding. */
+  const rounded = ({ table, weights, sure, error }) => sure || error <= 1e-9 * table.law.unit * Math.sqrt(Math.max(...table.law.variance)) * weights.reduce((found, each) => Math.max(found, Math.abs(each)), 0);
   const far = (noise, tail) => {
     if (noise.normal) return noise.error * reaches.normal(tail);
-    const place = noise.fars && `${noise.key}/${tail}`; /* many sums have the same noise: ranks ask for all pairs */
-    const found = noise.fars?.get(place) ?? (noise.errors ? reaches.simulated(noise.errors.map(Math.abs), tail) : reaches.least(noise, tail) ?? reaches.wide(noise, tail));
-    noise.fars?.set(place, found);
-    return found === null ? refuse("So rare an error cannot be computed here: ask Python, hf.load(…).table().estimate(…).") : found;
+    const none = () => refuse("The error of this sum cannot be computed here: ask Python, hf.load(…).table().estimate(…).");
+    if (noise.errors) return reaches.simulated(noise.errors.map(Math.abs), tail) ?? none();
+    const place = `${noise.key}/${tail}`; /* many sums have the same noise: ranks ask for all pairs */
+    if (!noise.fars.has(place)) {
+      const least = reaches.least(noise, tail);
+      noise.fars.set(place, [least ?? reaches.wide(noise, tail), least === null && noise.studied === true]);
+    }
+    const [found, simulated] = noise.fars.get(place);
+    noise.simulated = simulated; /* by Python, which has as much time as that takes */
+    return found ?? none();
   };
   const interval = (sum, confidence) => {
     const { table, asked, alone } = sum;
@@ -182,8 +183,10 @@ const tables = (() => {
       return [asked[alone] * table.low[alone], asked[alone] * table.high[alone]].sort((a, b) => a - b);
     }
     if (sum.sure) return sum.certain;
-    const reach = far(sum.noise, (1 - confidence) / 2), ends = within([sum.centre - reach, sum.centre + reach], sum.certain);
-    return sum.weights.some((each) => each % 1) ? ends : wholeEnds(ends);
+    const reach = far(sum.noise, (1 - confidence) / 2);
+    sum.simulated = sum.noise.simulated;
+    const ends = within([sum.centre - reach, sum.centre + reach], sum.certain);
+    return sum.weights.some((each) => each !== Math.round(each)) ? ends : wholeEnds(ends);
   };
   const told = (value, error, [low, high], confidence, centre = null) => ({ value, low, high, standard_error: error, confidence, centre });
 
@@ -193,9 +196,7 @@ const tables = (() => {
     return Float64Array.from(asked);
   };
   const checked = (confidence) => (Number.isFinite(confidence) && confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
-  const estimate = (table, asked, confidence = 0.95) => {
-    const sum = known(table, weightsOf(table, asked));
-    return told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null);
-  };
-  return { read, known, interval, far, within, certain, weightsOf, rowsWhere, estimate, told, checked, refuse, times };
+  const answered = (sum, confidence) => ({ ...told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null), simulated: sum.simulated === true });
+  const estimate = (table, asked, confidence = 0.95) => answered(known(table, weightsOf(table, asked)), confidence);
+  return { read, known, rounded, interval, far, within, certain, weightsOf, answered, estimate, told, checked, refuse, times };
 })();
