@@ -12,12 +12,7 @@ const asked = (() => {
   };
   /* Rows of a table too large for the page, from its CSV: single figures, with the intervals on file. */
   const fromCsv = (name, text) => {
-    const one = found(name), rows = [[]];
-    for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
-      rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
-      if (end.endsWith("\n")) rows.push([]);
-    }
-    if (rows[rows.length - 1].join("") === "") rows.pop(); /* what follows the last line end */
+    const one = found(name), rows = tables.cells(text, ",");
     const head = rows.shift() ?? [], at = (column) => head.indexOf(column);
     if (["level", ...one.columns, "value"].some((column) => at(column) < 0)) tables.refuse(`this file is not ${one.csv}: columns are missing`);
     const names = ["level", ...one.columns, ...one.labels.map((each) => `${each}_label`)].filter((each) => at(each) >= 0);

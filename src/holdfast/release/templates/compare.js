@@ -112,7 +112,7 @@ const comparing = (() => {
   };
   /* Places that every sum may have, all at once: each pair is compared at its share of what may be missed. */
   const rank = (table, wheres, confidence = 0.95) => {
-    if (wheres.length < 2 || wheres.length > MOST_RANKED) tables.refuse(`ranks are told of 2 to ${MOST_RANKED} sums`);
+    if (!(wheres?.length >= 2 && wheres.length <= MOST_RANKED)) tables.refuse(`ranks are told of 2 to ${MOST_RANKED} sums`);
     const pairs = wheres.length * (wheres.length - 1) / 2, each = 1 - (1 - tables.checked(confidence)) / pairs;
     const sums = wheres.map((where) => known(table, where));
     const found = sums.map(({ value }) => ({ value, rank: 1 + sums.filter((other) => other.value > value).length, low: 1, high: wheres.length, confidence }));

@@ -23,20 +23,24 @@
   const SIMULATED = " Python measures this error on simulated draws, so that its interval may be some 5 % narrower.";
   const percent = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
 
+  const shape = (picture, tag, given, words = "") => {
+    const one = document.createElementNS(SVG, tag);
+    for (const [name, size] of Object.entries(given)) one.setAttribute(name, size);
+    one.textContent = words;
+    picture?.append(one);
+    return one;
+  };
+
   /* --- pictures: one row for each answer, its value and a band for its interval --- */
   const drawn = (rows, caption) => {
     const figure = make("figure"), ends = rows.flatMap((row) => [row.value, row.low, row.high, 0]).filter(Number.isFinite);
     const [least, most] = [Math.min(...ends), Math.max(...ends)], place = (x) => 100 * (Math.min(Math.max(x, least), most) - least) / (most - least || 1) || 0;
     const list = make("ul", "", { className: "bands" });
     for (const row of rows) {
-      const item = make("li"), picture = document.createElementNS(SVG, "svg"), [value, between] = shown(row);
-      picture.setAttribute("viewBox", "0 0 100 12");
-      picture.setAttribute("preserveAspectRatio", "none");
-      picture.setAttribute("aria-hidden", "true");
+      const item = make("li"), [value, between] = shown(row), picture = shape(null, "svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" });
       for (const [kind, from, to, top, high] of [["size", 0, row.value, 3, 6], ["band", row.low, row.high, 0, 12], ["mark", row.value, row.value, 0, 12]]) {
-        const box = document.createElementNS(SVG, "rect"), [x, end] = [place(Math.min(from, to)), place(Math.max(from, to))];
-        for (const [name, size] of Object.entries({ class: kind, x, y: top, width: Math.max(end - x, 0.4), height: high })) box.setAttribute(name, size);
-        picture.append(box);
+        const [x, end] = [place(Math.min(from, to)), place(Math.max(from, to))];
+        shape(picture, "rect", { class: kind, x, y: top, width: Math.max(end - x, 0.4), height: high });
       }
       item.append(row.walk ?? make("bdi", row.name, { className: "name" }), picture, make("span", value, { className: "value" }), make("span", between, { className: "between" }));
       if (row.pick) item.append(row.pick);
@@ -46,16 +50,15 @@
     return figure;
   };
   const series = (rows, caption) => {
-    const figure = make("figure"), picture = document.createElementNS(SVG, "svg"), [width, height] = [Math.min(Math.max(form.clientWidth, 280), 720), 220]; /* so that its words have the size of all others */
+    const figure = make("figure"), [width, height] = [Math.min(Math.max(form.clientWidth, 280), 720), 220]; /* so that its words have the size of all others */
     const ends = rows.flatMap((row) => [row.value, row.low, row.high]).filter(Number.isFinite), [least, most] = [Math.min(0, ...ends), Math.max(...ends)];
     const x = (i) => 50 + (width - 60) * i / (rows.length - 1), y = (v) => 10 + (height - 40) * (1 - (Math.min(Math.max(v, least), most) - least) / (most - least || 1));
     const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
-    const add = (tag, given, words) => { const one = document.createElementNS(SVG, tag); for (const [name, text] of Object.entries(given)) one.setAttribute(name, text); if (words) one.textContent = words; picture.append(one); };
-    for (const [name, text] of Object.entries({ width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${caption} ${rows.map((row) => `${row.name}: ${shown(row)[0]}`).join("; ")}` })) picture.setAttribute(name, text);
-    add("path", { class: "band", d: `${path(rows.map((row, i) => [x(i), y(row.high)]))}${path(rows.map((row, i) => [x(i), y(row.low)]).reverse()).replace("M", "L")}Z` });
-    add("path", { class: "line", d: path(rows.map((row, i) => [x(i), y(row.value)])) });
-    for (const value of [least, most]) add("text", { x: 44, y: y(value) + 4, "text-anchor": "end" }, places(value, 1));
-    for (const i of new Set([0, rows.length - 1])) add("text", { x: x(i), y: height - 8, "text-anchor": i ? "end" : "start" }, rows[i].name);
+    const said = `${caption} ${rows.map((row) => `${row.name}: ${shown(row)[0]}`).join("; ")}`, picture = shape(null, "svg", { width, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said });
+    shape(picture, "path", { class: "band", d: `${path(rows.map((row, i) => [x(i), y(row.high)]))}${path(rows.map((row, i) => [x(i), y(row.low)]).reverse()).replace("M", "L")}Z` });
+    shape(picture, "path", { class: "line", d: path(rows.map((row, i) => [x(i), y(row.value)])) });
+    for (const value of [least, most]) shape(picture, "text", { x: 44, y: y(value) + 4, "text-anchor": "end" }, places(value, 1));
+    for (const i of new Set([0, rows.length - 1])) shape(picture, "text", { x: x(i), y: height - 8, "text-anchor": i ? "end" : "start" }, rows[i].name);
     figure.append(picture, make("figcaption", caption));
     return figure;
   };
@@ -68,6 +71,7 @@
     if (!location.hash.startsWith("#q=")) return false;
     try {
       const found = JSON.parse(decodeURIComponent(location.hash.slice(3)));
+      if ([found.a, found.b].some((where) => typeof (where ?? {}) !== "object" || Array.isArray(where))) return false;
       const wheres = (where) => bare(Object.entries(where ?? {}).map(([name, some]) => [name, [some].flat().map(String)]));
       if (!asked.told.some((each) => each.name === found.table) || !Object.hasOwn(ASKS, found.ask)) return false;
       Object.assign(state, { table: found.table, ask: found.ask, a: wheres(found.a), b: wheres(found.b), c: Number(found.c) || 0.95 });
@@ -150,7 +154,7 @@
       filter.addEventListener("input", listed);
       pasted.addEventListener("change", () => {
         const known = new Map(t.texts[column].flatMap((value) => [[value, value], [label(t, column, value).slice(value.length + 1), value]]));
-        const words = pasted.value.split(/[,;\n\t]+/).map((each) => each.trim()).filter(Boolean), strange = words.filter((each) => !known.has(each));
+        const words = pasted.value.split(/[\n\t]+/).flatMap((line) => (known.has(line.trim()) ? [line] : tables.cells(line, ",;").flat())).map((each) => each.trim()).filter(Boolean), strange = words.filter((each) => !known.has(each));
         words.filter((each) => known.has(each)).forEach((each) => chosen.add(known.get(each)));
         changed();
         listed();
@@ -223,6 +227,10 @@
     at(id).replaceChildren(...options.map(([key, words]) => make("option", words, { value: key, selected: key === value })));
     at(id).addEventListener("change", () => changed(at(id).value));
   };
+  const opened = (linked) => {
+    if (linked) answer();
+    else if (location.hash.startsWith("#q=")) at("answer").replaceChildren(make("p", "This link holds no question about these figures.", { className: "warning" }));
+  };
   const started = () => {
     const linked = followed();
     choose("which", asked.told.map((each) => [each.name, each.name]), state.table, (name) => { Object.assign(state, { table: name, a: bare(), b: bare() }); prepared(); at("answer").replaceChildren(); });
@@ -235,9 +243,16 @@
       try { asked.fromCsv(state.table, await event.target.files[0].text()); prepared(); } catch (refusal) { at("answer").replaceChildren(make("p", refusal.message, { className: "warning" })); }
     });
     prepared();
-    if (linked) answer();
+    opened(linked);
   };
   form.hidden = false;
   started();
-  window.addEventListener("hashchange", () => { if (followed()) { at("which").value = state.table; at("kind").value = state.ask; at("confidence").value = String(state.c); prepared(); answer(); } });
+  window.addEventListener("hashchange", () => {
+    const linked = followed();
+    if (linked) {
+      Object.entries({ which: state.table, kind: state.ask, confidence: String(state.c) }).forEach(([id, value]) => { at(id).value = value; });
+      prepared();
+    }
+    opened(linked);
+  });
 })();

@@ -88,7 +88,8 @@ const noiseOf = (() => {
       return found;
     };
     const sum = {
-      error, phi, fallen: phi, blur: 60, lattice: law.integer, normal: law.kind === "normal", key: parts.map(([k, size, times]) => `${k}*${size.toPrecision(12)}*${times}`).sort().join(), fars: law.fars ??= new Map(), leaves: parts.map((each) => each[1]),
+      error, phi, fallen: phi, blur: 60, lattice: law.integer, normal: law.kind === "normal", fars: law.fars ??= new Map(),
+      key: parts.map(([k, size, times]) => `${k}*${size.toPrecision(12)}*${times}`).sort().join(), leaves: parts.map((each) => each[1]),
       tilted: (t) => parts.reduce((found, [k, size, times]) => found + times * reaches.tilted(law, k, t * size), 0),
     };
     sum.around = reaches.around(sum);
@@ -290,7 +291,10 @@ const noiseOf = (() => {
         const groups = [...agreeing.values()], sizes = [...new Set(groups.map((each) => each[2]))];
         let unsigned = sizes.some((each) => each < 0) && sizes.some((each) => each > 0) ? null : phi;
         const rough = groups.reduce((sum, [v, times, weight]) => sum + times * weight ** 2 * spread[v], 0);
-        const sum = { phi, lattice: true, studied: law.which.length <= MOST_STUDIED, blur: 12, leaves: sizes, fars: new Map(), key: "", tilted: tiltedOf(groups), fallen: (x) => (unsigned ??= prepared(leaves.map(Math.abs)).phi)(x) };
+        const sum = {
+          phi, lattice: true, studied: law.which.length <= MOST_STUDIED, blur: 12, leaves: sizes, fars: new Map(), key: "", tilted: tiltedOf(groups),
+          fallen: (x) => (unsigned ??= prepared(leaves.map(Math.abs)).phi)(x),
+        };
         sum.error = Math.sqrt(Math.max(varianceOf(phi, rough), 0));
         sum.around = reaches.around(sum);
         return sum;

@@ -1,7 +1,7 @@
 (() => {
   const collator = new Intl.Collator(undefined, { numeric: true });
   const amount = (text) => parseFloat(text.replace(/,/g, "").replace("\u2212", "-"));
-  const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+  const make = (tag, text, more = {}) => Object.assign(document.createElement(tag), { textContent: text }, more);
   const compare = (a, b) => {
     const [x, y] = [amount(a), amount(b)];
     return Number.isNaN(x) || Number.isNaN(y) ? collator.compare(a, b) : x - y;
@@ -15,16 +15,16 @@
   const cell = (row, column) => (row.children[column] ? row.children[column].firstChild : null)?.textContent ?? "";
   const turn = (holder, others) => {
     const down = holder.getAttribute("aria-sort") === "ascending";
-    for (const other of others) other.removeAttribute("aria-sort");
+    for (const other of others) {
+      other.removeAttribute("aria-sort");
+      other.firstElementChild.removeAttribute("aria-label");
+    }
     holder.setAttribute("aria-sort", down ? "descending" : "ascending");
-    for (const other of others) other.firstElementChild.removeAttribute("aria-label");
-    const words = `${holder.textContent}, sorted ${down ? "down" : "up"}`;
-    holder.firstElementChild.setAttribute("aria-label", words);
+    holder.firstElementChild.setAttribute("aria-label", `${holder.textContent}, sorted ${down ? "down" : "up"}`);
     return down;
   };
   const button = (holder, action) => {
-    const made = make("button", holder.textContent);
-    made.type = "button";
+    const made = make("button", holder.textContent, { type: "button" });
     made.addEventListener("click", action);
     holder.replaceChildren(made);
   };
@@ -50,44 +50,26 @@
       }
     }));
   };
-  const names = (row) => [...row.cells].filter((each) => each.matches("th")).map((each) => each.textContent).join(" ");
+  const named = (item) => (item.matches("tr") ? [...item.cells].filter((each) => each.matches("th")).map((each) => each.textContent).join(" ")
+    : item.matches(".part") ? "" : item.firstElementChild.firstElementChild.textContent);
+  /* What is named, all below it and all above it are shown; what is above is opened. */
   const filter = (article, wanted, told) => {
-    const words = wanted.trim().toLowerCase();
-    let found = 0;
-    const show = (node, all) => {
-      let any = false;
-      for (const child of node.children) {
-        if (child.matches("details")) {
-          const name = child.firstElementChild.firstElementChild.textContent.toLowerCase();
-          const named = !child.matches(".part") && words !== "" && name.includes(words);
-          const inside = show(child, all || named);
-          child.hidden = words !== "" && !(inside || all || named);
-          if (named) found += 1;
-          if (words !== "") child.open = inside && !named && !all ? true : child.open;
-          any = any || !child.hidden;
-        } else if (child.matches("table")) {
-          for (const row of child.tBodies[0].rows) {
-            const hit = words === "" || names(row).toLowerCase().includes(words);
-            row.hidden = !(hit || all);
-            if (hit && words !== "") found += 1;
-            any = any || !row.hidden;
-          }
-        } else if (child.matches(".tree")) any = show(child, all) || any;
+    const words = wanted.trim().toLowerCase(), items = [...article.querySelectorAll(".rows tbody tr, .rows details")];
+    const found = new Set(items.filter((item) => words !== "" && named(item).toLowerCase().includes(words))), shown = new Set(found);
+    for (const item of found) {
+      for (const below of item.querySelectorAll("tr, details")) shown.add(below);
+      for (let above = item.parentElement.closest("details"); above; above = above.parentElement.closest("details")) {
+        shown.add(above);
+        if (!found.has(above)) above.open = true;
       }
-      return any;
-    };
-    show(article.querySelector(".rows"), false);
-    told.textContent = words === "" ? "" : `${found.toLocaleString("en")} found`;
+    }
+    for (const item of items) item.hidden = words !== "" && !shown.has(item);
+    told.textContent = words === "" ? "" : `${found.size.toLocaleString("en")} found`;
   };
   for (const article of document.querySelectorAll(".figures")) {
-    const bar = make("div", "");
-    bar.className = "bar";
-    const label = make("label", "Filter by name");
-    const input = make("input", "");
-    input.type = "search";
-    label.append(input);
-    const told = make("output", "");
+    const bar = make("div", "", { className: "bar" }), label = make("label", "Filter by name"), input = make("input", "", { type: "search" }), told = make("output", "");
     let waiting = 0;
+    label.append(input);
     input.addEventListener("input", () => {
       clearTimeout(waiting);
       waiting = setTimeout(() => filter(article, input.value, told), 120);
@@ -95,11 +77,8 @@
     bar.append(label);
     if (article.querySelector(".rows details")) {
       for (const [words, open] of [["Open all", true], ["Close all", false]]) {
-        const made = make("button", words);
-        made.type = "button";
-        made.addEventListener("click", () => {
-          for (const each of article.querySelectorAll(".rows details")) each.open = open;
-        });
+        const made = make("button", words, { type: "button" });
+        made.addEventListener("click", () => article.querySelectorAll(".rows details").forEach((each) => { each.open = open; }));
         bar.append(made);
       }
     }

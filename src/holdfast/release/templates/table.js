@@ -23,6 +23,17 @@ const tables = (() => {
   const refuse = (words) => { throw new Error(words); };
   const quoted = (each) => `“${each}”`;
 
+  /* The cells of lines, quoted or not. */
+  const cells = (text, separators) => {
+    const rows = [[]], cell = new RegExp(`(?:"((?:[^"]|"")*)"|([^"${separators}\\r\\n]*))([${separators}]|\\r?\\n|$)`, "g");
+    for (const [, quoted, plain, end] of text.matchAll(cell)) {
+      rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
+      if (end.endsWith("\n")) rows.push([]);
+    }
+    if (rows[rows.length - 1].join("") === "") rows.pop(); /* what follows the last line end */
+    return rows;
+  };
+
   const read = (told) => {
     const table = { ...told };
     if (!told.held) return table;
@@ -198,5 +209,5 @@ const tables = (() => {
   const checked = (confidence) => (Number.isFinite(confidence) && confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
   const answered = (sum, confidence) => ({ ...told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null), simulated: sum.simulated === true });
   const estimate = (table, asked, confidence = 0.95) => answered(known(table, weightsOf(table, asked)), confidence);
-  return { read, known, rounded, interval, far, within, certain, weightsOf, answered, estimate, told, checked, refuse, times };
+  return { cells, read, known, rounded, interval, far, within, certain, weightsOf, answered, estimate, told, checked, refuse, times };
 })();
