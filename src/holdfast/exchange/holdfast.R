@@ -341,21 +341,13 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     if (!is.null(where$table)) of <- where$table
     else if (length(meant) == 1) of <- meant[[1]][[1]] else stop("say which table is meant", call. = FALSE)
   }
-  best <- NULL
-  for (i in seq_along(held$margins)) {
-    margin <- held$margins[[i]]
-    axes <- unlist(margin$axes)
-    told <- c(axes, unlist(lapply(held$recoded, function(each) {
-      finer <- Filter(function(other) other[[1]] %in% axes && other[[2]] == each[[2]] && other[[3]] >= each[[3]], held$recoded)
-      if (each[[2]] %in% axes || length(finer)) each[[1]]
-    })))
-    if ((!is.null(of) && !identical(margin$table, of)) || margin$places < deep || !all(wanted %in% told)) next
-    key <- c(margin$places, length(axes), !all(wanted %in% axes))
-    apart <- if (is.null(best)) -1 else (key - best$key)[key != best$key][1]
-    if (!is.na(apart) && apart < 0) best <- list(key = key, level = held$levels[[i]])
-  }
-  if (is.null(best)) stop("no level has all of ", paste(named, collapse = ", "), call. = FALSE)
-  best$level
+  holding <- Filter(function(margin) {
+    (is.null(of) || identical(margin$table, of)) && margin$places >= deep && all(wanted %in% unlist(margin$told))
+  }, held$margins)
+  if (!length(holding)) stop("no level has all of ", paste(named, collapse = ", "), call. = FALSE)
+  size <- function(margin) c(margin$places, length(margin$axes))
+  smallest <- Filter(function(margin) all(size(margin) == size(holding[[1]])), holding)
+  c(Filter(function(margin) all(wanted %in% unlist(margin$axes)), smallest), smallest)[[1]]$level
 }
 
 .limits <- function(held, weights) {

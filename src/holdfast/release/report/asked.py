@@ -22,6 +22,7 @@ from holdfast.randomness import seeded
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.load import LoadedRelease, LoadedTable
 from holdfast.release.facts import TableCertificate
+from holdfast.release.standalone_verifier.table import told_by
 from holdfast.release.storage.tables import label_column, texts
 
 #: Rows of a table that the page holds; those of larger ones are read from its CSV when somebody chooses that.
@@ -57,10 +58,8 @@ def _told(certificate: TableCertificate) -> dict[str, Any]:
         "columns": certificate.columns[1:],
         "labels": certificate.labels,
         "places": certificate.places,
-        "levels": certificate.levels,
-        "margins": [each.model_dump(mode="json") for each in certificate.margins],
+        "margins": _margins(certificate),
         "measured": len(certificate.measured),
-        "recoded": [[each.name, each.axis, max(each.groups)] for each in certificate.recoded],
         "linked": [[each.name, each.axes] for each in certificate.linked],
         "rows": certificate.rows,
         "outputs": certificate.outputs,
@@ -68,6 +67,16 @@ def _told(certificate: TableCertificate) -> dict[str, Any]:
         "sentence": certificate.interval.sentence,
         "csv": certificate.csv,
     }
+
+
+def _margins(certificate: TableCertificate) -> list[dict[str, Any]]:
+    """The levels and the names that each of them tells, those with fewer names first."""
+    recoded = {"recoded": [each.model_dump() for each in certificate.recoded]}
+    found = [
+        each.model_dump(mode="json") | {"level": level, "told": sorted(told_by(recoded, each.axes))}
+        for level, each in zip(certificate.levels, certificate.margins, strict=True)
+    ]
+    return sorted(found, key=lambda each: (each["places"], len(each["axes"])))
 
 
 def _figures(table: LoadedTable) -> dict[str, Any]:

@@ -277,9 +277,9 @@ const noiseOf = (() => {
     const varianceOf = (phi, rough) => {
       const at = (x) => 2 * (1 - phi(x)) / (x * x);
       for (let n = 0, before = 0; n < 8 && Math.abs(Math.log(rough / before)) > 0.3; n += 1) [before, rough] = [rough, at(0.3 / Math.sqrt(rough))];
-      const first = 0.045 / Math.sqrt(rough), table = [1, 2, 3, 4, 5].map((k) => at(first * k));
-      for (let j = 1; j < 5; j += 1) for (let k = 4; k >= j; k -= 1) table[k] = ((k + 1) ** 2 * table[k - 1] - (k - j + 1) ** 2 * table[k]) / ((k + 1) ** 2 - (k - j + 1) ** 2);
-      return table[4];
+      const first = 0.045 / Math.sqrt(rough), table = [1, 2, 3, 4, 5, 6].map((k) => at(first * k));
+      for (let j = 1; j < 6; j += 1) for (let k = 5; k >= j; k -= 1) table[k] = ((k + 1) ** 2 * table[k - 1] - (k - j + 1) ** 2 * table[k]) / ((k + 1) ** 2 - (k - j + 1) ** 2);
+      return table[5];
     };
     const made = new Map(); /* sums with the same law, and their angles at every confidence */
     return (weights) => {

@@ -64,13 +64,6 @@ const tables = (() => {
 
   /* --- what names mean */
 
-  const toldBy = (table, axes) => {
-    const size = new Map(table.recoded.map(([name, , groups]) => [name, groups]));
-    const own = new Map(table.recoded.map(([name, axis]) => [name, axis]));
-    const coarser = table.recoded.filter(([name, axis]) => axes.some(
-      (kept) => kept === axis || (own.get(kept) === axis && size.get(kept) >= size.get(name))));
-    return new Set([...axes, ...coarser.map((each) => each[0])]);
-  };
   const linkedTable = (table, where) => {
     if (!table.linked.length) return null;
     if (typeof where.table === "string") return where.table;
@@ -82,14 +75,10 @@ const tables = (() => {
   const levelNamed = (table, named, of) => {
     const deep = table.places.reduce((found, place, d) => (named.includes(place) ? d + 1 : found), 0);
     const wanted = named.filter((name) => !table.places.includes(name) && !(table.linked.length && name === "table"));
-    const holding = table.margins.map((margin, i) => ({ margin, i })).filter(({ margin }) => {
-      const told = toldBy(table, margin.axes);
-      return (of === null || margin.table === of) && margin.places >= deep && wanted.every((name) => told.has(name));
-    });
+    const holding = table.margins.filter((each) => (of === null || each.table === of) && each.places >= deep && wanted.every((name) => each.told.includes(name)));
     if (!holding.length) refuse(`no level has all of ${named.map(quoted).join(", ")}`);
-    const key = ({ margin }) => [margin.places, margin.axes.length, Number(!wanted.every((name) => margin.axes.includes(name)))];
-    const less = (a, b) => { const [x, y] = [key(a), key(b)], k = x.findIndex((each, j) => each !== y[j]); return k >= 0 && x[k] < y[k]; };
-    return table.levels[holding.reduce((best, each) => (less(each, best) ? each : best)).i];
+    const smallest = holding.filter((each) => each.places === holding[0].places && each.axes.length === holding[0].axes.length);
+    return (smallest.find((each) => wanted.every((name) => each.axes.includes(name))) ?? smallest[0]).level;
   };
   const rowsWhere = (table, where) => {
     const chosen = new Uint8Array(table.rows).fill(1), named = Object.create(null);
