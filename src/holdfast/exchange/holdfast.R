@@ -476,7 +476,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 .proved <- function(sum, tail, blur = 0) {
   if (sum$error == 0) return(0)
   golden <- (sqrt(5) - 1) / 2
-  ends <- c(sum$error, max(sum$leaves))
+  ends <- c(sum$error, max(abs(sum$leaves)))
   low <- log(1e-3 / max(ends))
   high <- log(1e3 / min(ends))
   limit <- function(place) ((exp(place) * blur)^2 / 2 + sum$tilted(exp(place)) - log(tail)) / exp(place)
@@ -499,7 +499,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 }
 
 .around <- function(sum, tail, blur = 0) {
-  if (is.null(sum$around)) .proved(sum, (1 - 2e-3) * tail, blur) + .proved(sum, 1e-3 * tail / 2, blur) else sum$around
+  .proved(sum, (1 - 2e-3) * tail, blur) + .proved(sum, 1e-3 * tail / 2, blur)
 }
 
 .far <- function(sum, tail) {
@@ -549,7 +549,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
 
 .wide <- function(sum, tail) {
   if (sum$error == 0) return(0)
-  blur <- sum$error / 60
+  blur <- sum$error / (if (is.null(sum$blur)) 60 else sum$blur)
   around <- .around(sum, 0.83 * tail, blur)
   count <- ceiling(sqrt(-2 * log(1e-4 * tail)) / (blur * 2 * pi / around))
   if (tail < 1e-8 || !is.finite(around) || count > 2000) return(NULL)
@@ -681,6 +681,18 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     for (v in order) found[v] <- if (exact[v]) 0 else found[v] + (if (parent[v] > 0) found[parent[v]] else 0)
     ifelse(inner, 0, found)
   }
+  # At least log E e^{ts}: where all below agree it has at most what its own law has, and what its children have.
+  tilted <- function(leaves) {
+    agreed <- leaves
+    for (v in rev(order)) if (inner[v]) agreed[v] <- if (length(unique(agreed[children[[v]]])) == 1) agreed[children[[v]][1]] else NA
+    some <- which(!is.na(agreed) & agreed != 0 & (parent == 0 | is.na(agreed[pmax(parent, 1)])))
+    of <- function(v, slope) {
+      if (exact[v]) return(0)
+      below <- if (inner[v]) sum(vapply(children[[v]], of, 0, slope = slope)) else Inf
+      min(below, if (is.finite(variance[v])) .tilted(law, kind[v], slope) else Inf)
+    }
+    function(t) sum(vapply(some, function(v) of(v, t * agreed[v]), 0))
+  }
   function(weights) {
     leaves <- leaves_of(weights)
     if (all(leaves == 0)) return(list(error = 0))
@@ -699,7 +711,7 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
     }
     error <- sqrt(max(found, 0))
     unsigned <- if (any(leaves < 0) && any(leaves > 0)) prepared(abs(leaves)) else phi
-    list(error = error, phi = phi, fallen = unsigned, lattice = TRUE, leaves = leaves, around = 30 * error + 2 * max(abs(leaves)))
+    list(error = error, phi = phi, fallen = unsigned, lattice = TRUE, leaves = leaves, blur = 12, tilted = tilted(leaves))
   }
 }
 
