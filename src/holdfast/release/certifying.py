@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -25,6 +26,7 @@ from holdfast.release.facts import (
     RecodedAxis,
     ResidualNoise,
     Software,
+    SumOf,
     TableCertificate,
     TableNeighbours,
     Unprotected,
@@ -93,9 +95,19 @@ def table_certificate(
         interval=interval,
         neighbours=TableNeighbours.model_validate(table.mechanism.base.neighbours, from_attributes=True),
         record_columns=[] if files.records is None else list(table.record_columns),
+        figures=list(table.layout.asked.written),
+        sum_of=_sum_of(table),
         ties=None if ties is None else f"{ties:016x}",
         **files._asdict(),
     )
+
+
+def _sum_of(table: Table) -> SumOf | None:
+    added = table.layout.asked.sum_of
+    if added is None:
+        return None
+    low, high = (str(Fraction(end)) for end in added.between or ())
+    return SumOf(column=added.column, low=low, high=high, step=str(added.unit), weight=added.weight is not None)
 
 
 def _recoded(table: Table) -> list[RecodedAxis]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
@@ -13,7 +14,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from holdfast.privacy import Guarantee
 from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
+from holdfast.release.spec.table import COLUMN
 from holdfast.release.standalone_verifier.reading import names_of
+from holdfast.release.storage.tables import FIGURES
 from holdfast.version import __version__
 
 #: The packages that count, solve, draw and write.
@@ -354,6 +357,20 @@ class TableNeighbours(Model):
     records: Annotated[int, Field(ge=1)]
 
 
+class SumOf(Model):
+    """What a table adds up: a column of numbers, each within public ends and a multiple of the step, or weights."""
+
+    column: Annotated[str, Field(pattern="^" + COLUMN + "$")]
+    low: Number
+    high: Number
+    step: Number
+    weight: bool
+
+    @property
+    def unit(self) -> Fraction:
+        return Fraction(self.step)
+
+
 class LinkedTable(Model):
     """One of several linked tables: axes, values of each, rows of one household at most, weights of cells in ties."""
 
@@ -371,6 +388,7 @@ class TableCertificate(Model):
     `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
     `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
     `runs`: each part is a run of whole areas that follows the one before, those of upper levels first.
+    `figures` are all that its files hold, of which `sum_of` says which it is: null for counts, called value.
     """
 
     name: str
@@ -409,12 +427,24 @@ class TableCertificate(Model):
     parts: Annotated[int, Field(ge=0)]
     runs: bool
     record_columns: list[str]
+    figures: list[str] = [FIGURES[0]]
+    sum_of: SumOf | None = None
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None
 
     @property
     def measured(self) -> list[Level]:
         """The levels or margins of its outputs, without exact margins that are written besides."""
         return [level for level in self.noise_by_level if level.noise or self.residuals]
+
+    @property
+    def figure(self) -> str:
+        """How its files call what it counts or adds up."""
+        return FIGURES[0] if self.sum_of is None else self.sum_of.column
+
+    @property
+    def unit(self) -> Fraction:
+        """What one step of its figures stands for."""
+        return Fraction(1) if self.sum_of is None else self.sum_of.unit
 
     @property
     def files(self) -> list[str]:

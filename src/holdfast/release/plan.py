@@ -209,7 +209,7 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
     otherwise = np.zeros(table.layout.query.n, dtype=np.int64) if table.guess is None else table.guess
     if isinstance(asked, str) or cells is None:
         return otherwise
-    mean = TYPICAL if asked is None else float(asked)
+    mean = (TYPICAL if asked is None else float(asked)) * table.layout.asked.typical
     counts = np.random.default_rng(SEED).exponential(mean, cells).astype(np.int64)
     found = public_answer(table, counts)
     return otherwise if found is None else found

@@ -118,7 +118,8 @@ class Run:
         return datetime.fromisoformat(self.date).replace(tzinfo=UTC).timestamp()
 
     def prefix(self, table: Table) -> str:
-        return "" if len(self.job.tables) == 1 else f"{table.name}-"
+        files = {each.layout.asked.file for each in self.job.tables}
+        return "" if len(files) == 1 else f"{table.layout.asked.file}-"
 
     @cached_property
     def sizes(self) -> tuple[Sizes | None, ...]:
@@ -280,7 +281,7 @@ def counted(
         origins: list[Origin] = []
         cells = tabulate(run.job, source, aside, origins.append)
     run = run.reading(origins[0])
-    return run, cells, [table.layout.query.answer(each) for table, each in zip(run.job.tables, cells, strict=True)]
+    return run, cells, [table.answer(each) for table, each in zip(run.job.tables, cells, strict=True)]
 
 
 def finish(
@@ -397,7 +398,7 @@ def _made_up(table: Table) -> Release | None:
     query, held = table.layout.query, table.holding
     for count in (TYPICAL, 0):
         if table.guess is None and query.cells is not None:
-            cells = np.full(query.cells, count, dtype=np.int64)
+            cells = np.full(query.cells, count * table.layout.asked.typical, dtype=np.int64)
             truth = query.answer(cells if held.impossible is None else np.where(held.impossible, 0, cells))
         elif table.guess is not None:
             truth = table.guess
@@ -429,14 +430,17 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
     determined = {found.table.name: found.entries for found in disclosed}
     also = [words for found in disclosed for words in found.words]
     written = []
-    for table, release in zip(job.tables, drawn, strict=True):
-        given = place, run.prefix(table), determined.get(table.name, ())
+    for _, group in itertools.groupby(zip(job.tables, drawn, strict=True), lambda one: one[0].layout.asked.file):
+        made = list(group)
+        table, release = made[0]
         if isinstance(release, Parts):
+            given = place, run.prefix(table), determined.get(table.name, ())
             written.append(describe_parts(table, release, *given))
         else:
-            written.append(write_table_files(table, release, *given))
+            of_one: list[Any] = made
+            written += write_table_files(of_one, place, run.prefix(table), determined)
     tables = [certificate for certificate, _ in written]
-    listed = [name for table in tables for name in table.files]
+    listed = list(dict.fromkeys(name for table in tables for name in table.files))
     there = {name: found for each in drawn if isinstance(each, Parts) for name, found in each.files.items()}
     files = [_described(place, name, there) for name in listed]
     write_text(place / NAME, one_file())

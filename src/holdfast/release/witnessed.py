@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -368,15 +369,22 @@ def _differences(job: Job, opening: Opening, certificate: Certificate, folder: P
     truths = opening.truths
     if source is not None:
         cells = tabulate(job, source)
-        answers = [table.layout.query.answer(each) for table, each in zip(job.tables, cells, strict=True)]
+        answers = [table.answer(each) for table, each in zip(job.tables, cells, strict=True)]
         if not all(map(np.array_equal, answers, truths)):
             yield "the records are not those that were committed to"
     hashes = {file.name: file.sha256 for file in certificate.files}
     commitment, nonce = commitment_of(certificate.as_mapping()), certificate.commitment.nonce  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory() as place:
-        for table, told, truth in zip(job.tables, certificate.tables, truths, strict=True):
-            drawn = table.mechanism.release(truth, opening.stream(commitment, nonce, table))
-            written, _ = write_table_files(table, drawn, Path(place), told.csv.removesuffix("table.csv"), ())
+        drawn = [
+            (table, table.mechanism.release(truth, opening.stream(commitment, nonce, table)))
+            for table, truth in zip(job.tables, truths, strict=True)
+        ]
+        again = [
+            each
+            for csv, group in groupby(zip(drawn, certificate.tables, strict=True), lambda one: one[1].csv)
+            for each in write_table_files([one for one, _ in group], Path(place), csv.removesuffix("table.csv"), {})
+        ]
+        for (written, _), told in zip(again, certificate.tables, strict=True):
             # What is not protected speaks of other releases too.
             if _said(written) != _said(told):
                 yield f"the certificate says something else of {told.name} than the draw does"

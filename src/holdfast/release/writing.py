@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -32,6 +33,7 @@ from holdfast.release.facts import CONFIDENCE, Interval, TableCertificate, Unpro
 from holdfast.release.pieces.spark import Parts
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.standalone_verifier.reading import names_of
+from holdfast.release.standalone_verifier.table import figure_columns, mean_of
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
@@ -39,6 +41,7 @@ from holdfast.release.storage.tables import (
     Coded,
     Columns,
     first_rows,
+    in_unit,
     label_column,
     texts,
     write_csv,
@@ -96,6 +99,10 @@ class Written:
         return None if bars is None or bars.spread is None else bars.reach(CONFIDENCE)
 
     @property
+    def certified(self) -> tuple[Table, str, Interval]:
+        return self.table, self.drawn.method, self.interval
+
+    @property
     def interval(self) -> Interval:
         bars = self.bars
         if bars is None or bars.spread is None:
@@ -103,19 +110,20 @@ class Written:
             return interval_words(None, known=known, own=False)
         return interval_words(bars.spread.measured, known=True, own=bars.centre is self.drawn.values)
 
-    def ends(self, rows: slice) -> Floats:
+    def ends(self, rows: slice, confidence: float = CONFIDENCE) -> Floats:
         """The ends of the intervals of some outputs, not a number where nothing finite is known."""
         bars = self.bars
         if bars is None:
             return np.full((rows.stop - rows.start, 2), np.nan)
         found = np.column_stack([bars.low[rows], bars.high[rows]]).astype(np.float64)
         if self.reach is not None:
-            centre, reach = bars.centre[rows], self.reach[rows]
+            reach = (self.reach if confidence == CONFIDENCE else bars.reach(confidence))[rows]
+            centre = bars.centre[rows]
             return bars.within(centre - reach, centre + reach, *found.T)
         found[np.isinf(found)] = np.nan
         return found
 
-    def sums(self) -> tuple[npt.NDArray[Any], Floats]:
+    def sums(self, confidence: float) -> tuple[npt.NDArray[Any], Floats]:
         """The values of rows that are sums of outputs, and the ends of their intervals; exact figures are known."""
         found = self.table.derived
         assert found is not None
@@ -124,7 +132,7 @@ class Written:
         ends = np.full((len(sums), 2), np.nan)
         known = self.table.standing.as_in_the_data[self.table.layout.query.n :]
         if self.bars is not None and not known.all():
-            ends[~known] = sum_intervals(self.bars, found.sums[np.flatnonzero(~known)], CONFIDENCE)
+            ends[~known] = sum_intervals(self.bars, found.sums[np.flatnonzero(~known)], confidence)
             ends[np.isinf(ends)] = np.nan
         ends[known] = sums[known, None]
         return sums, ends
@@ -133,31 +141,47 @@ class Written:
         names = (name for name in (parquet, csv) if name is not None)
         return [self.place / (name if part is None else names_of(name, part + 1)[part]) for name in names]
 
-    def whole(self) -> Columns:
-        """Write every file in one piece; return the columns of the table."""
+    def limits(self, confidence: float = CONFIDENCE) -> tuple[npt.NDArray[Any], Floats]:
+        """The values of all rows, and the ends of their intervals."""
+        values, ends = self.values, self.ends(slice(0, self.table.layout.query.n), confidence)
+        if self.table.derived is None:
+            return values, ends
+        more, limits = self.sums(confidence)
+        return np.concatenate([values, more]), np.concatenate([ends, limits])
+
+    def figures(self) -> Columns:
+        """The values and the ends of their intervals, in the unit of the column that is added up."""
+        values, ends = self.limits()
+        columns = (in_unit(each, self.unit) for each in (values, *ends.T))
+        return dict(zip(figure_columns(self.figure), columns, strict=True))
+
+    @property
+    def figure(self) -> str:
+        added = self.table.layout.asked.sum_of
+        return FIGURES[0] if added is None else added.column
+
+    @property
+    def unit(self) -> Fraction:
+        added = self.table.layout.asked.sum_of
+        return Fraction(1) if added is None else added.unit
+
+    def beside(self) -> None:
+        """Write noisy answers and records, where they are asked for."""
         table, files = self.table, self.files
-        names, values, ends = dict(table.layout.columns), self.values, self.ends(slice(0, table.layout.query.n))
-        if table.derived is not None:
-            more, limits = self.sums()
-            values, ends = np.concatenate([values, more]), np.concatenate([ends, limits])
-            names = {name: np.concatenate([texts, table.derived.columns[name]]) for name, texts in names.items()}
-        figures = dict(zip(FIGURES, (values, ends[:, 0], ends[:, 1]), strict=True))
-        written = {**names, **figures, **label_columns(table.layout.labels, names)}
-        write_table(written, *self.paths(files.parquet, files.csv))
         if files.measurements is not None:  # tidy, and with the counts last for other estimators
             self.noisy(lambda rows: {name: texts[rows] for name, texts in table.layout.columns.items()}, slice(None))
         if files.records is not None:
             counts, outputs = cells_of(table.layout.query, self.drawn.values), cell_outputs(table.layout.query)
             record = {column: table.layout.columns[column][outputs] for column in table.record_columns}
             write_repeated(record, counts, *self.paths(files.records, files.records_csv))
-        return written
 
     def noisy(self, named: Callable[[Ints], Columns], rows: slice, part: int | None = None) -> None:
         """Write the draw that may be published beside the table, of those rows that were measured."""
         assert self.drawn.measurements is not None
         spread = measured_deviations(self.table.mechanism, rows)
         kept = np.flatnonzero(np.isfinite(spread))
-        names, answers, spread = named(kept), self.drawn.measurements[rows][kept], spread[kept]
+        answers, spread = (in_unit(each[kept], self.unit) for each in (self.drawn.measurements[rows], spread))
+        names = named(kept)
         parquet, csv = self.paths(self.files.measurements, self.files.measurements_csv, part)
         write_table({**names, **dict(zip(MEASUREMENTS, (answers, spread), strict=True))}, parquet)
         write_csv({**names, MEASUREMENTS[1]: spread, "count": answers}, csv)
@@ -197,18 +221,66 @@ class Written:
 
 
 def write_table_files(
-    table: Table, drawn: Release, place: Path, prefix: str, determined: Sequence[Unprotected]
-) -> tuple[TableCertificate, Columns]:
-    """Write the files of a table; return what is certified about it, and its columns, or those of its first rows."""
-    names, also = table.layout.in_parts, (drawn.measurements is not None, table.layout.spec.written.records)
-    files = _files(prefix, *also) if names is None else _files(prefix, *also, parts=len(names.parts), runs=True)
-    written = Written(table, drawn, place, files)
-    if names is None:
-        columns = written.whole()
+    drawn: Sequence[tuple[Table, Release]], place: Path, prefix: str, determined: Mapping[str, Sequence[Unprotected]]
+) -> list[tuple[TableCertificate, Columns]]:
+    """Write the files of a table with all its figures; return what is certified about each, and its columns.
+
+    Those of a table in parts are the columns of its first rows.
+    """
+    written = []
+    for table, made in drawn:
+        names, also = table.layout.in_parts, (made.measurements is not None, table.layout.spec.written.records)
+        figure = "" if table.layout.asked.sum_of is None else f"{table.layout.asked.sum_of.column}-"
+        parts = 0 if names is None else len(names.parts)
+        files = _files(prefix, *also, figure, parts=parts, runs=names is not None)
+        written.append(Written(table, made, place, files))
+    first = written[0]
+    if first.table.layout.in_parts is not None:
+        first.in_parts(first.table.layout.in_parts)
+        all_columns = [_shown(first.table, place, first.files, 1)]
     else:
-        written.in_parts(names)
-        columns = _shown(table, place, files, 1)
-    return table_certificate(table, drawn.method, written.interval, files, determined, drawn.ties), columns
+        all_columns = _together(written)
+    return [
+        (table_certificate(*each.certified, each.files, determined.get(each.table.name, ()), each.drawn.ties), columns)
+        for each, columns in zip(written, all_columns, strict=True)
+    ]
+
+
+def means(counted: Written, summed: Written) -> Columns:
+    """The mean of a column in every row, with ends between which it lies; empty where there may be no record.
+
+    Sum and count have noise of their own: each is within its ends but for half of what may be missed, so both are. No
+    mean lies beyond the bounds of what is added.
+    """
+    added, half = summed.table.layout.asked.sum_of, 1 - (1 - CONFIDENCE) / 2
+    assert added is not None
+    (sums, above), (counts, below) = (each.limits(half) for each in (summed, counted))
+    known = (counts > 0) & (below[:, 0] > 0) & np.isfinite(np.column_stack([above, below])).all(axis=1)
+    above, below = np.where(known[:, None], above, 1.0), np.where(known[:, None], below, 1.0)
+    low = above[:, 0] / np.where(above[:, 0] < 0, below[:, 0], below[:, 1])
+    high = above[:, 1] / np.where(above[:, 1] < 0, below[:, 1], below[:, 0])
+    ends = (np.clip(end, *added.ends) for end in (low, high))
+    columns = (in_unit(each, summed.unit) for each in (sums / np.where(known, counts, 1), *ends))
+    named = zip(figure_columns(mean_of(summed.figure)), columns, strict=True)
+    return {name: np.where(known, column, np.nan) for name, column in named}
+
+
+def _together(written: Sequence[Written]) -> list[Columns]:
+    """Write one table with the figures of several, and what lies beside it; return the columns of each."""
+    first = written[0]
+    names, derived = dict(first.table.layout.columns), first.table.derived
+    if derived is not None:
+        names = {name: np.concatenate([texts, derived.columns[name]]) for name, texts in names.items()}
+    own, labels = [each.figures() for each in written], label_columns(first.table.layout.labels, names)
+    found = {name: column for each in own for name, column in each.items()}
+    for each in written[1:]:
+        if mean_of(each.figure) in each.table.layout.asked.written:
+            found |= means(written[0], each)
+    figures = {name: found[name] for figure in first.table.layout.asked.written for name in figure_columns(figure)}
+    write_table(names | figures | labels, *first.paths(first.files.parquet, first.files.csv))
+    for each in written:
+        each.beside()
+    return [names | dict(zip(FIGURES, each.values(), strict=True)) | labels for each in own]
 
 
 def describe_parts(
@@ -223,8 +295,10 @@ def describe_parts(
     return certificate, _shown(table, place, files, drawn.count)
 
 
-def _files(prefix: str, noisy: bool, records: bool, *, parts: int = 0, runs: bool = False) -> TableFiles:
-    there = {"table": True, "measurements": noisy, "records": records}
+def _files(
+    prefix: str, noisy: bool, records: bool, figure: str = "", *, parts: int = 0, runs: bool = False
+) -> TableFiles:
+    there = {"table": True, f"{figure}measurements": noisy, "records": records}
     names = [f"{prefix}{name}{end}" if is_there else None for name, is_there in there.items() for end in ENDS]
     parquet, csv, *others = names
     assert parquet is not None
@@ -249,20 +323,19 @@ def _labels(labels: Mapping[str, Mapping[str, str]], named: Mapping[str, Coded])
 
 def data_package(certificate: Certificate) -> str:
     """Describe every column of the CSV files (Frictionless Data Package): names are texts, so that codes keep zeros."""
-    resources = []
+    resources, described = [], set[str]()
     for table in certificate.tables:
-        number = "integer" if table.holds.whole else "number"
         names = {column: ("string", NAMED_BY[column == "level"]) for column in table.columns}
         number_of = {ROW: ("integer", "the number of the row in the table, from 0")} if table.parts else {}
         names = number_of | names
-        share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
-        figures = {
-            "value": (number, "the released figure"),
-            "low": ("number", f"lower end of the {share}"),
-            "high": ("number", "upper end of the same interval"),
-        }
+        figures: dict[str, tuple[str, str]] = {}
+        if table.csv not in described:
+            for each in (other for other in certificate.tables if other.csv == table.csv):
+                figures |= _figures(each)
         figures |= {label_column(name): ("string", f"what the code in {name} is called") for name in table.labels}
-        resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
+        if table.csv not in described:
+            resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
+        described.add(table.csv)
         if table.measurements_csv is not None:
             noisy = {
                 "standard_deviation": ("number", "standard deviation of the noise in count"),
@@ -284,6 +357,19 @@ def data_package(certificate: Certificate) -> str:
         "resources": resources,
     }
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def _figures(table: TableCertificate) -> dict[str, tuple[str, str]]:
+    """The columns of a table's figures: their kinds and what they are."""
+    value, low, high = figure_columns(table.figure)
+    kind = "integer" if table.holds.whole and table.unit.denominator == 1 else "number"
+    share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
+    what = "figure" if table.sum_of is None else f"sum of {value}"
+    return {
+        value: (kind, f"the released {what}"),
+        low: ("number", f"lower end of the {share}"),
+        high: ("number", "upper end of the same interval"),
+    }
 
 
 def _resource(path: str, parts: int, title: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -16,6 +17,7 @@ from holdfast.arguments import Refused, probability
 from holdfast.arrays import Floats
 from holdfast.noise.inversion import Sums
 from holdfast.noise.spread import MISSED
+from holdfast.release.storage.tables import in_unit
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:
@@ -48,6 +50,15 @@ class Estimate:
     high: float
     confidence: float
     centre: float | None = field(default=None, compare=False)
+
+    def times(self, unit: Fraction) -> Estimate:
+        """The same in the unit of which one step is so much."""
+        if unit == 1:
+            return self
+        names = ("value", "standard_error", "low", "high", "centre")
+        known = ((name, getattr(self, name)) for name in names)
+        scaled: dict[str, Any] = {name: None if each is None else in_unit(each, unit) for name, each in known}
+        return replace(self, **scaled)
 
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f", standard error {self.standard_error:,.3g}"
@@ -377,6 +388,27 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
         interval = fieller(a, b, joint, farthest(above.bars, tail))
     certain = quotient(above.certain, below.certain)
     if interval[1] < certain[0] or certain[1] < interval[0]:  # a rare draw, of which only what is certain is left
+        return error, certain
+    return error, within(interval, certain)
+
+
+def ratio_apart(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends]:
+    """Standard error and ends of the ratio of two sums with independent errors, such as a mean."""
+    a, b, one, other = above.centre, below.centre, above.error, below.error
+    error = None if one is None or other is None or not b else math.hypot(one, other * a / b) / abs(b)
+    certain = quotient(above.certain, below.certain)
+    if error is None or above.told or below.told:
+        return error, within(quotient(above.interval(tail), below.interval(tail)), certain)
+    interval = None
+    if is_normal(above.bars) and is_normal(below.bars):
+        variances = np.diag([(one or 0.0) ** 2, (other or 0.0) ** 2])
+        interval = fieller(a, b, variances, farthest(above.bars, tail))
+    elif (drawn := above.errors()) is not None and (more := below.errors()) is not None:
+        size = min(len(drawn), len(more))
+        interval = studied_ratio(a, b, (drawn[:size], more[:size]), tail)
+    if interval is None:  # both sums are within their ends at once
+        interval = quotient(above.interval(tail / 2), below.interval(tail / 2))
+    if interval[1] < certain[0] or certain[1] < interval[0]:
         return error, certain
     return error, within(interval, certain)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,28 @@ from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, read_certificate
-from holdfast.release.certificate.comparing import Ends, Estimate, Summed, difference, places, ratio, within
+from holdfast.release.certificate.comparing import (
+    Ends,
+    Estimate,
+    Summed,
+    difference,
+    places,
+    ratio,
+    ratio_apart,
+    within,
+)
 from holdfast.release.certificate.naming import Where, record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts import TableCertificate
+from holdfast.release.standalone_verifier.table import figure_columns
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
     ROW,
     Named,
     PartColumns,
+    in_steps,
+    in_unit,
     label_column,
     missing,
     read_table,
@@ -98,6 +111,11 @@ class LoadedTable:
         """The released values in the order of the file."""
         return np.asarray(self.columns["value"])
 
+    @cached_property
+    def steps(self) -> npt.NDArray[Any]:
+        """The values as the mechanism makes them: of sums, how many steps they are."""
+        return in_steps(self.values, self.certificate.unit, whole=self.certificate.holds.whole)
+
     @property
     def names(self) -> Mapping[str, npt.NDArray[Any]]:
         """The columns that name every row."""
@@ -128,7 +146,7 @@ class LoadedTable:
     @cached_property
     def error_bars(self) -> ErrorBars:
         """The law of the errors, what it is about, and what is certain."""
-        return self.mechanism.error_bars(self.values[: self.certificate.outputs], self._draw)
+        return self.mechanism.error_bars(self.steps[: self.certificate.outputs], self._draw)
 
     @cached_property
     def sums(self) -> Any:
@@ -140,8 +158,10 @@ class LoadedTable:
         if self.noisy is None:
             return None
         rows = self.noisy[ROW] if ROW in self.noisy else rows_named(self.noisy, self.columns, self.certificate.columns)
-        draw = np.zeros(self.certificate.outputs, dtype=np.asarray(self.noisy["value"]).dtype)
-        draw[rows] = self.noisy["value"]
+        whole = all(noise.whole for level in self.certificate.measured for noise in level.noise)
+        answers = in_steps(np.asarray(self.noisy["value"]), self.certificate.unit, whole=whole)
+        draw = np.zeros(self.certificate.outputs, dtype=answers.dtype)
+        draw[rows] = answers
         return draw
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -156,10 +176,11 @@ class LoadedTable:
             own = self.error_bars.interval(confidence)
             more = sum_intervals(self.error_bars, self.sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
-            more[exact] = self.values[len(own) :][exact, None]
-            return np.concatenate([own, more])
-        ends = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
-        return np.column_stack([end.filled(none) for end, none in zip(ends, (-np.inf, np.inf), strict=True)])
+            more[exact] = self.steps[len(own) :][exact, None]
+            ends: Floats = in_unit(np.concatenate([own, more]), self.certificate.unit)
+            return ends
+        both = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
+        return np.column_stack([end.filled(none) for end, none in zip(both, (-np.inf, np.inf), strict=True)])
 
     def errors(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """Draw simulated errors of all figures, (size, n), for any other statistic: truth is `centre` minus an error.
@@ -168,6 +189,11 @@ class LoadedTable:
         """
         if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
+        found: npt.NDArray[Any] = in_unit(self._drawn(size, rng), self.certificate.unit)
+        return found
+
+    def _drawn(self, size: int, rng: Stream | None) -> npt.NDArray[Any]:
+        assert self.error_bars.noise is not None
         return self.error_bars.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
 
     @property
@@ -175,7 +201,8 @@ class LoadedTable:
         """The figures that `errors` are about: the values, or the noisy answers behind them made to add up.
 
         The first `certificate.outputs` rows of the file; those behind them are sums of these."""
-        return self.error_bars.centre
+        found: npt.NDArray[Any] = in_unit(self.error_bars.centre, self.certificate.unit)
+        return found
 
     def estimate(
         self, where: Where | None = None, weights: npt.ArrayLike | None = None, confidence: float = 0.95
@@ -188,19 +215,41 @@ class LoadedTable:
             confidence: the ends cover the truth with at least this probability.
         """
         total = self._known(weights_of(self.certificate, self.columns, where, weights), confidence)
-        return Estimate(total.value, total.error, *total.interval(_tail(confidence)), confidence, total.unbiased)
+        found = Estimate(total.value, total.error, *total.interval(_tail(confidence)), confidence, total.unbiased)
+        return found.times(self.certificate.unit)
 
-    def ratio(self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+    def ratio(
+        self,
+        where: Where | npt.ArrayLike,
+        to: Where | npt.ArrayLike,
+        confidence: float = 0.95,
+        of: LoadedTable | None = None,
+    ) -> Estimate:
         """Estimate the ratio of two sums, `where` over `to`, each by names or by weights, with ends of `confidence`.
 
-        The ends are infinite where the lower sum may be 0.
+        The ends are infinite where the lower sum may be 0. `of`: the table of another figure or release in which `to`
+        is summed, such as the counts that a mean divides by; None: this one.
         """
+        if of is not None and of is not self:
+            return self._ratio_apart(where, to, of, confidence)
         above, below = (self._known(self._weights(each), confidence) for each in (where, to))
         error, ends = ratio(above, below, _tail(confidence))
         if above.certain[0] >= 0 and self._certain(below.weights - above.weights)[0] >= 0:
             ends = within(ends, (0.0, 1.0))  # a part of the whole
         value = above.value / below.value if below.value else math.nan
         return Estimate(value, error, *ends, confidence)
+
+    def _ratio_apart(
+        self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, of: LoadedTable, confidence: float
+    ) -> Estimate:
+        if not isinstance(of, LoadedTable):
+            raise Refused(f"of must be a table of a loaded release, found {type(of).__name__}")
+        if (self.release, self.certificate.name) == (of.release, of.certificate.name):
+            raise Refused("both are one table of one release, which share their noise: leave of out")
+        above, below = self._known(self._weights(where), confidence), of._known(of._weights(to), confidence, seed=1)
+        error, ends = ratio_apart(above, below, _tail(confidence))
+        value = above.value / below.value if below.value else math.nan
+        return Estimate(value, error, *ends, confidence).times(self.certificate.unit / of.certificate.unit)
 
     def difference(self, other: LoadedTable, where: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate how much larger the sum `where` is here than in `other`, a table of another release.
@@ -211,13 +260,16 @@ class LoadedTable:
             raise Refused(f"other must be a table of a loaded release, found {type(other).__name__}")
         if (self.release, self.certificate.name) == (other.release, other.certificate.name):
             raise Refused("both are one table of one release, which share their noise: use estimate() with weights")
+        if (self.certificate.figure, self.certificate.unit) != (other.certificate.figure, other.certificate.unit):
+            raise Refused("the two tables add up different things: compare counts with counts, and sums with theirs")
         if self.certificate.domain_hash != other.certificate.domain_hash:
             raise Refused("the two tables have different domains: compare tables with the same rows")
         asked = self._weights(where)
         here, there = self._known(asked, confidence), other._known(asked, confidence, seed=1)
         error, ends = difference(here, there, _tail(confidence))
         centre = None if here.unbiased is None or there.unbiased is None else here.unbiased - there.unbiased
-        return Estimate(here.value - there.value, error, *ends, confidence, centre)
+        found = Estimate(here.value - there.value, error, *ends, confidence, centre)
+        return found.times(self.certificate.unit)
 
     def rank(self, wheres: Sequence[Where | npt.ArrayLike], confidence: float = 0.95) -> list[Estimate]:
         """Estimate the place of each of the sums `wheres`, by names or by weights, among them; 1 is the largest.
@@ -226,7 +278,7 @@ class LoadedTable:
         """
         asked = [self._weights(where) for where in listed("wheres", wheres, "a list of sums")]
 
-        values = [float(each @ self.values) for each in asked]
+        values = [float(each @ self.steps) for each in asked]
         return places(values, lambda i, j, p: self._known(asked[i] - asked[j], p).interval(_tail(p)), confidence)
 
     def _known(self, asked: Floats, confidence: float, seed: int = 0) -> Summed:
@@ -235,11 +287,12 @@ class LoadedTable:
         on_file = confidence == self.certificate.interval.confidence
 
         def own() -> Ends:
-            low, high = sorted((asked[used[0]] * self.interval(confidence)[used[0]]).tolist())
+            ends = in_steps(self.interval(confidence)[used[0]], self.certificate.unit, whole=False)
+            low, high = sorted((asked[used[0]] * ends).tolist())
             return low, high
 
         return Summed(
-            float(asked @ self.values),
+            float(asked @ self.steps),
             chosen,
             self.error_bars,
             self._certain(chosen),
@@ -274,7 +327,7 @@ class LoadedTable:
             from holdfast.noise.spread import study_size
 
             size = study_size(self.certificate.outputs)
-            self._studies[seed] = None if size is None else self.errors(size, seeded(seed)).astype(np.float64)
+            self._studies[seed] = None if size is None else self._drawn(size, seeded(seed)).astype(np.float64)
         return self._studies[seed]
 
     def frame(self, backend: str | None = None) -> Any:
@@ -310,7 +363,11 @@ class LoadedRelease:
         if table.runs:
             return self._in_runs(table)
         noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)
-        columns = read_table(self.folder, table.parquet, table.parts)
+        found = read_table(self.folder, table.parquet, table.parts)
+        own = zip(FIGURES, figure_columns(table.figure), strict=True)
+        labels = [label_column(name) for name in table.labels]
+        columns = {name: found[name] for name in table.columns} | {name: found[its] for name, its in own}
+        columns |= {name: found[name] for name in labels}
         return LoadedTable(table, columns, self.certificate.release, noisy)
 
     def _in_runs(self, table: TableCertificate) -> LoadedTable:
@@ -344,10 +401,13 @@ class LoadedRelease:
         return self.guarantees[0]
 
     def table(self, name: str | None = None) -> LoadedTable:
-        """Return a table by its name; without one the only table, refused where there are several."""
+        """Return a table by its name; without one the only table, refused where there are several.
+
+        A sum is a table called like its column; of one table with several figures the first is returned.
+        """
         if name is not None:
             return self.tables[one_of("table", name, list(self.tables))]
-        if len(self.tables) > 1:
+        if len({table.parquet for table in self.certificate.tables}) > 1:
             raise Refused(f"the release has several tables: name one of {', '.join(map(repr, self.tables))}")
         return next(iter(self.tables.values()))
 
@@ -361,8 +421,28 @@ class LoadedRelease:
         return self.table().interval(confidence)
 
     def frame(self, backend: str | None = None) -> Any:
-        """Return the only table as a data frame."""
-        return self.table().frame(backend)
+        """Return the only table, with all its figures, as a data frame."""
+        first, *others = self.certificate.tables
+        if not others:
+            return self.table().frame(backend)
+        self.table()  # refused where there are several
+        found = read_table(self.folder, first.parquet, first.parts)
+        return frame_of({name: _plain(column) for name, column in found.items()}, backend)
+
+    def mean(self, column: str, where: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+        """Estimate the mean of a column that is added up, over the records of rows by names, or by weights.
+
+        The ends are infinite where there may be no record.
+        """
+        sums = {each.figure: each for each in self.certificate.tables if each.sum_of is not None}
+        own = sums[one_of("column", column, list(sums))]
+        counts = (each for each in self.certificate.tables if each.parquet == own.parquet and each.sum_of is None)
+        counted = next(counts, None)
+        if counted is None or own.sum_of is None:
+            raise Refused(f"a mean needs the number of records: count is not among the figures beside {column!r}")
+        found = self.tables[own.name].ratio(where, where, confidence, of=self.tables[counted.name])
+        low, high = within((found.low, found.high), (float(Fraction(own.sum_of.low)), float(Fraction(own.sum_of.high))))
+        return replace(found, low=low, high=high)
 
     to_frame = frame
 

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,10 @@ from holdfast.release.ledger.entries import STATES
 from holdfast.release.signing import read_trusted
 from holdfast.release.standalone_verifier import verify as standalone
 from holdfast.release.standalone_verifier.reading import names_of
+from holdfast.release.standalone_verifier.table import figure_columns
 from holdfast.release.storage.engine import header_of, quoted_name, rows_of, session
 from holdfast.release.storage.files import read_plain
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, ROW, label_column
+from holdfast.release.storage.tables import MEASUREMENTS, ROW, label_column
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.entries import Entry
@@ -241,9 +243,14 @@ def other_copies(folder: Path, table: TableCertificate) -> Iterator[str]:
     """Say where Parquet and CSV differ: in the table, its noisy answers or its synthetic records."""
     row = {ROW: WHOLE} if table.parts else {}
     names = row | dict.fromkeys(table.columns, TEXT)
-    figures = dict(zip(FIGURES, (WHOLE if table.holds.whole else REAL, REAL, REAL), strict=True))
+    units = {each: table.unit if each == table.figure else None for each in table.figures}
+    figures = {
+        column: kind
+        for figure, unit in units.items()
+        for column, kind in zip(figure_columns(figure), (_kind(table, unit), REAL, REAL), strict=True)
+    }
     labels = dict.fromkeys(map(label_column, table.labels), TEXT)
-    noisy = (row if table.runs else names) | {MEASUREMENTS[1]: REAL, "count": ""}
+    noisy = (row if table.runs else names) | {MEASUREMENTS[1]: "" if table.sum_of else REAL, "count": ""}
     for parquet, csv, columns in (
         (table.parquet, table.csv, names | figures | labels),
         (table.measurements, table.measurements_csv, noisy),
@@ -254,6 +261,11 @@ def other_copies(folder: Path, table: TableCertificate) -> Iterator[str]:
         elif parquet is not None and csv is not None:
             for one, two in zip(names_of(parquet, table.parts), names_of(csv, table.parts), strict=True):
                 yield from _other_entries(folder, one, two, columns)
+
+
+def _kind(table: TableCertificate, unit: Fraction | None) -> str:
+    """Of which kind the values of a figure are; either where another table of the same files says it."""
+    return "" if unit is None else WHOLE if table.holds.whole and unit.denominator == 1 else REAL
 
 
 def _other_entries(folder: Path, parquet: str, csv: str, columns: dict[str, str]) -> Iterator[str]:

@@ -122,10 +122,27 @@ def errors(
     tables: int = TABLES,
     numbers: int = NUMBERS,
 ) -> Errors:
-    """Measure the errors of a calibrated mechanism, per level and for groups of sums.
+    """Measure the errors of a calibrated mechanism, per level and for groups of sums, told in the unit of a column.
 
     At most `tables` tables are simulated, with so many numbers among them or hardly more.
     """
+    found, added = _errors(layout, problem, mechanism, method, guess, more, tables, numbers), layout.asked.sum_of
+    if added is None:
+        return found
+    levels, besides = (tuple(each.times(float(added.unit)) for each in part) for part in (found.levels, found.more))
+    return replace(found, levels=levels, more=besides)
+
+
+def _errors(
+    layout: Layout,
+    problem: Problem,
+    mechanism: Mechanism,
+    method: str,
+    guess: npt.NDArray[np.int64] | None,
+    more: Derived | None,
+    tables: int,
+    numbers: int,
+) -> Errors:
     deviations = None if guess is not None else linear_deviations(problem, mechanism)
     levels = [(name, np.flatnonzero(layout.level_of == i)) for i, name in enumerate(layout.levels)]
     if deviations is not None:
@@ -268,9 +285,9 @@ def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[n
     assert cells is not None
     try:
         if isinstance(guess, Decimal):
-            counts = np.full(cells, int(guess.to_integral_value()), dtype=np.int64)
+            counts = np.full(cells, int(guess.to_integral_value()) * layout.asked.typical, dtype=np.int64)
         else:
-            counts = _listed(layout, guess, files)
+            counts = _listed(layout, guess, files) * layout.asked.typical
         if found.impossible is not None:
             counts = np.where(found.impossible, 0, counts)
         answer = layout.query.answer(counts)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
@@ -104,7 +105,8 @@ class Job(Laid):
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        return max((table.problem.neighbours for table in self.tables), key=lambda relation: relation.records)
+        found = (table.problem.protected or table.problem.neighbours for table in self.tables)
+        return max(found, key=lambda relation: relation.records)
 
     @cached_property
     def target(self) -> dict[str, Fraction]:
@@ -133,12 +135,12 @@ def _table(
         measured,
         mechanism,
         division,
-        tuple(replace(each, unit=persons) for each in promised),
-        replace(first, unit=persons),
+        tuple(replace(choice.problem.about_records(each), unit=persons) for each in promised),
+        replace(choice.problem.about_records(first), unit=persons),
         stands,
         more,
         unprotected(laid, held, mechanism, stands, more),
-        protection_of(mechanism, choice.together, _kept(laid.spec)),
+        protection_of(lambda k: choice.problem.about(mechanism, k), choice.together, _kept(laid.spec)),
     )
 
 
@@ -192,6 +194,11 @@ def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
     if laid.kind.of_households:  # a record is a household with all its rows
         neighbours = Neighbours(spec.privacy.neighbours)
+    added = laid.asked.sum_of
+    if added is not None:
+        each: dict[str, Any] = {"each": added.most, "whole": whole, "scope": spec.privacy.scope}
+        sums = Problem.of_sums(laid.query, found, neighbours, **each)
+        return sums.divided(shares_of(laid, sums, _laws(spec)[0]))
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
     if laid.asked.residuals:
         _refuse_residuals(laid, found)
@@ -242,20 +249,20 @@ def _target(spec: Spec) -> dict[str, Fraction]:
 def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
     """Choose a method for each table and calibrate it at its share of the budget."""
     target, law = _target(spec), _laws(spec)[0]
-    if len(choices) == 1:
+    if len(choices) == 1 and choices[0].problem.protected is None:
         laws = ["gaussian"] if choices[0].problem.on_residuals else _laws(spec)
         return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
     # Group privacy brings every table to the largest number of records that change together.
-    first = [choose(choice, law) for choice in choices]
-    records = max(counted(mechanism, spec.privacy.scope).records for mechanism in first)
-    whole_orders = any(counted(mechanism, spec.privacy.scope).orders == "integer" for mechanism in first)
+    first = [_counted(choice, choose(choice, law)) for choice in choices]
+    records = max(statement.records for statement in first)
+    whole_orders = any(statement.orders == "integer" for statement in first)
     total = Fraction(sum(Fraction(choice.layout.asked.share or 1) for choice in choices))
     tables = []
     for choice in choices:
         share = Fraction(choice.layout.asked.share or 1) / total
 
-        def of_table(mechanism: Mechanism, share: Fraction = share) -> dict[str, Fraction]:
-            steps = -(-records // counted(mechanism, spec.privacy.scope).records)
+        def of_table(mechanism: Mechanism, choice: Choice = choice, share: Fraction = share) -> dict[str, Fraction]:
+            steps = -(-records // _counted(choice, mechanism).records)
             if law == "laplace":
                 return {"epsilon": share * target["epsilon"] / steps}
             if "rho" in target:
@@ -265,6 +272,11 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
 
         tables.append(_table(choice, *choose_among(choice, [law], of_table)))
     return tuple(tables)
+
+
+def _counted(choice: Choice, mechanism: Mechanism) -> Guarantee:
+    """The statement about a table that the budget counts, in records."""
+    return choice.problem.about_records(counted(mechanism, choice.problem.scope))
 
 
 def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:

@@ -16,6 +16,8 @@ from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query
+from holdfast.queries.neighbours import ADD_REMOVE
+from holdfast.release.table.holding import Holding
 from holdfast.release.table.wording import REAL
 from holdfast.subspace import GAUSSIAN, LAWS
 from holdfast.subspace.cube_spaces import CubeSpaces
@@ -27,6 +29,8 @@ MOST_SEARCHED = 100
 #: Noise of a smaller variance changes a whole figure once in 10¹⁸ releases: there is none.
 NEGLIGIBLE = 1e-18
 NO_NOISE = "so much is asked for that no noise is left: ask for less, or publish the figures as exact"
+#: Steps that a record moves a sum by at most where `auto` compares methods that draw from a conditional law.
+MOST_DRAWN = 50
 #: Methods that draw from a conditional law.
 DRAWN = ("given", "given-then-onto")
 
@@ -35,7 +39,9 @@ DRAWN = ("given", "given-then-onto")
 class Problem:
     """Everything that a method must respect: the query, what must hold, and how the noise is shared out.
 
-    `on_residuals`: noise is on residuals, with the shares `residuals`; None: all alike.
+    `on_residuals`: noise is on residuals, with the shares `residuals`; None: all alike. `protected`: which changes of
+    records the statements are about, where a record moves sums by up to `each` steps: `neighbours` are then changes of
+    single steps. None: both are the same (docs/theory/sums.md).
     """
 
     query: Query
@@ -47,6 +53,34 @@ class Problem:
     scope: str
     on_residuals: bool = False
     residuals: Mapping[Any, Fraction] | None = None
+    protected: Neighbours | None = None
+    each: int = 1
+
+    @classmethod
+    def of_sums(
+        cls, query: Query, holding: Holding, protected: Neighbours, each: int, *, whole: bool, scope: str
+    ) -> Problem:
+        """The problem of a table of sums: records that come, go or change are so many steps that come or go."""
+        steps = Neighbours(ADD_REMOVE, protected.records * each * (1 if protected.adds else 2))
+        made = cls(query, holding.equal, holding.unequal, steps, None, whole, scope)
+        return replace(made, protected=protected, each=each)
+
+    def about_records(self, statement: Guarantee) -> Guarantee:
+        """What a statement about single steps says about records: each change of these is one of so many steps."""
+        if self.protected is None:
+            return statement
+        times = self.each * (1 if self.protected.adds else 2)
+        records = Neighbours(self.protected.kind, statement.records // times)
+        return replace(statement, neighbours=records, exact=statement.exact and records.adds, losses=())
+
+    def about(self, mechanism: Mechanism, records: int, kind: str | None = None) -> Guarantee | None:
+        """What a mechanism promises about so many records, perhaps of another kind of change."""
+        if self.protected is None:
+            return mechanism.about(records, kind)
+        asked = replace(self, protected=Neighbours(kind or self.protected.kind, records))
+        assert asked.protected is not None
+        found = mechanism.about(records * self.each * (1 if asked.protected.adds else 2))
+        return None if found is None else asked.about_records(found)
 
     @property
     def free(self) -> Problem:
@@ -80,6 +114,8 @@ def suited(problem: Problem, law: str) -> tuple[str, ...]:
         return ("noise",)
     if problem.on_residuals:
         return ("onto",)  # it adds up by itself, and cannot be conditioned
+    if problem.neighbours.records > MOST_DRAWN and problem.protected is not None:
+        return ("onto",)
     both = ("given-then-onto",) if problem.equal is not None and problem.unequal is not None else ()
     level_by_level = ("topdown", "bluedown") if problem.query.tree is not None and not problem.is_union else ()
     return ("given", "onto", *both, *level_by_level, *_made_for(problem, law))

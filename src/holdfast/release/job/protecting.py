@@ -9,7 +9,6 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.domains import Cube
-from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.composition import for_records
 from holdfast.privacy.odds import amounts, guessed_right, in_hundred
@@ -24,6 +23,9 @@ from holdfast.release.table.holding import Holding
 from holdfast.release.table.shape import Layout
 from holdfast.release.table.wording import NOT_COVERED, words_about
 
+#: How a statement is made of those of all tables, and what it says about so many records, or persons.
+Composed = Callable[[list[Guarantee]], Guarantee]
+About = Callable[..., Guarantee | None]
 #: Said where tables have exact figures that cannot be looked at together.
 EACH_ALONE = (
     "how many records must change together is counted for each table by itself: where several tables have exact "
@@ -105,12 +107,12 @@ def most(found: Sequence[tuple[CoChanges, ...]]) -> int:
     return max((each.records or 1 for table in found for each in table), default=1)
 
 
-def protection_of(mechanism: Mechanism, together: Sequence[CoChanges], kept: int) -> Protection | None:
-    """What the statements of a mechanism protect; None where no figure is exact. `kept`: records of one person."""
+def protection_of(about: About, together: Sequence[CoChanges], kept: int) -> Protection | None:
+    """What statements about so many records protect; None where no figure is exact. `kept`: records of one person."""
     if not together:
         return None
     numbers = sorted({each.records for each in together if each.records})
-    statements = {k: mechanism.about(k * kept) for k in numbers}
+    statements = {k: about(k * kept) for k in numbers}
     rows = tuple(Protected(each, statements.get(each.records or 0), kept) for each in together)
     return Protection(together[0].kind, rows, kept)
 
@@ -161,9 +163,6 @@ def in_words(tables: Sequence[Table]) -> list[str]:
 #
 
 PRESENCE = "Being in the data"
-#: How a statement is made of those of all tables, and what it says about so many records, or persons.
-Composed = Callable[[list[Guarantee]], Guarantee]
-About = Callable[..., Guarantee | None]
 
 
 def learnable(statement: Guarantee, tables: Sequence[Table], kept: int, composed: Composed) -> tuple[Learnable, ...]:
@@ -189,7 +188,7 @@ def _about(table: Table, records: int, kept: int, kind: str | None) -> Guarantee
     """The statement about a table and so many records or persons, which may have been made already."""
     rows = () if table.protects is None or kind is not None else table.protects.rows
     made = (row.statement for row in rows if row.records == records)
-    return next(made, None) or table.mechanism.about(records * kept, kind)
+    return next(made, None) or table.problem.about(table.mechanism, records * kept, kind)
 
 
 def _rows(tables: Sequence[Table], kept: int) -> dict[str, Protected]:
@@ -217,11 +216,12 @@ def column_names(layout: Layout) -> tuple[str, ...]:
     """The columns by which a table addresses its records."""
     if layout.parts:
         return tuple(dict.fromkeys(name for part in layout.parts for name in column_names(part)))
+    added = [] if layout.asked.sum_of is None else [layout.asked.sum_of.column]
     if layout.places is None:
-        return layout.names
+        return (*layout.names, *added)
     several = np.bincount(layout.places.depth) > 1
     levels = (name for name, many in zip(layout.places.levels, several.tolist(), strict=True) if many)
-    return (*levels, *layout.asked.axes)
+    return (*levels, *layout.asked.axes, *added)
 
 
 def _presence(statement: Guarantee) -> Learnable:

@@ -125,6 +125,8 @@ def levels_of(table: Table) -> tuple[Level, ...]:
         rows = np.flatnonzero(laid.level_of == i)
         noisy = rows[~table.standing.as_in_the_data[rows]]
         words = _noise(table.mechanism, noisy) if noisy.size else ""
+        if words and laid.asked.sum_of is not None:
+            words = f"{words}, in steps of {laid.asked.sum_of.step:f}"
         share = None if shares is None else str(shares.get(name, 0))
         laws = _laws(table.mechanism, rows)
         found.append(_level(table, name, rows, words, table.errors.levels[i], share, laws))
@@ -248,11 +250,12 @@ def errors_by_size(table: Table) -> Sizes | None:
     kept = [each for each in np.unique(bins) if (bins == each).sum() * tables >= FEWEST]
     if len(kept) < 2:
         return None
+    unit = 1.0 if layout.asked.sum_of is None else float(layout.asked.sum_of.unit)
     return Sizes(
         layout.levels[level],
-        tuple(float(sizes[bins == each].mean()) for each in kept),
-        tuple(float(np.abs(found[:, bins == each]).mean()) for each in kept),
-        tuple(float(found[:, bins == each].mean()) for each in kept),
+        tuple(unit * float(sizes[bins == each].mean()) for each in kept),
+        tuple(unit * float(np.abs(found[:, bins == each]).mean()) for each in kept),
+        tuple(unit * float(found[:, bins == each].mean()) for each in kept),
         tables,
     )
 
@@ -265,7 +268,8 @@ def spread_counts(table: Table) -> npt.NDArray[np.int64] | None:
     asked, cells = table.layout.asked.guess, table.layout.query.cells
     if isinstance(asked, str) or cells is None:
         return table.guess
-    reach = math.log1p(BEYOND * (TYPICAL if asked is None else max(float(asked), 1.0)))
+    typical = (TYPICAL if asked is None else max(float(asked), 1.0)) * table.layout.asked.typical
+    reach = math.log1p(BEYOND * typical)
     found = public_answer(table, np.expm1(np.random.default_rng(SEED).uniform(0, reach, cells)).astype(np.int64))
     return table.guess if found is None else found
 

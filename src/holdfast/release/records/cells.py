@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from holdfast.arrays import Ints
 from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.release.spec.table import Added
 from holdfast.release.storage.engine import as_person
 from holdfast.release.table.laid import Laid, LaidTable
 
@@ -42,15 +43,18 @@ def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
 
 
 def count_cells(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> list[Counted]:
-    """Count distinct names in the engine, which has them as a table of a text t0, t1, ... per used column, and n."""
-    records = addressed(engine, tables)
+    """Count distinct names in the engine, which has them as a table of texts t0, t1, ..., n and sums s0, s1, ..."""
+    sums = sums_of(tables)
+    records = addressed(engine, tables, *(f"s{i}" for i in range(len(sums))))
     everywhere = [f"cell{number}" for number in range(len(tables))]
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
     results = []
     for number, table in enumerate(tables):
-        sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
-        found = list(engine.execute(f"{sums} FROM ({records}) GROUP BY 1").fetchnumpy().values())
+        added = table.layout.asked.sum_of
+        each = "n" if added is None else f"s{sums.index(added)}"
+        asked = f"SELECT cell{number}, coalesce(sum({each}) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
+        found = list(engine.execute(f"{asked} FROM ({records}) GROUP BY 1").fetchnumpy().values())
         cell, count = (np.asarray(column, dtype=np.int64) for column in found[:2])
         result = np.zeros(int(np.prod([key.size for key in table.layout.keys], dtype=np.int64)), dtype=np.int64)
         result[cell[cell >= 0]] = count[cell >= 0]
@@ -58,10 +62,15 @@ def count_cells(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) 
     return results
 
 
-def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable], beside: str = "") -> str:
+def sums_of(tables: Sequence[LaidTable]) -> list[Added]:
+    """What is added up of the records beside their number, each once."""
+    return list(dict.fromkeys(each for table in tables if (each := table.layout.asked.sum_of) is not None))
+
+
+def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable], *beside: str) -> str:
     """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n.
 
-    `beside`: one more column of the names that is kept, such as t3.
+    `beside`: further columns that are kept, such as t3.
     """
     used = columns_of(tables)
     for number, table in enumerate(tables):
@@ -69,7 +78,7 @@ def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable], be
     joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
     positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
     cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
-    more = f", {beside}" if beside else ""
+    more = "".join(f", {column}" for column in beside)
     return f"SELECT {cells}, n{more} FROM (SELECT {positions}, n{more} FROM {VALUES} AS grouped {joins})"
 
 

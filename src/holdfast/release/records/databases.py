@@ -283,7 +283,7 @@ class Database:
         """Let the database group by everything that matters, the counts of rows included."""
         if asked.persons is not None:
             return self._fetched(list(self.kinds()), None).counted(asked)
-        columns = list(dict.fromkeys([*asked.columns, *([] if asked.count is None else [asked.count])]))
+        columns = list(asked.grouping)
         grouped = self.connection.dialect.name in DIALECTS
         return self._fetched(columns, unused(TIMES, columns) if grouped else None).counted(asked)
 

@@ -279,7 +279,7 @@ class Frame:
         """Group by everything that matters, the counts of rows included."""
         if asked.persons is not None:
             return self._whole().counted(asked)
-        columns = list(dict.fromkeys([*asked.columns, *([] if asked.count is None else [asked.count])]))
+        columns = list(asked.grouping)
         with _told():
             chosen = self.frame.select(*columns)
             if isinstance(chosen, nw.DataFrame):

@@ -19,6 +19,7 @@ from holdfast.domains.data_frames import text_of
 from holdfast.release.spec.origin import RECORDS, Origin
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import DECIMALS, Added
 from holdfast.release.storage.engine import WHOLE_TEXT, as_person, as_text, quoted_name, quoted_text, session
 
 #: The most records that are counted: every figure is below 2⁶².
@@ -43,12 +44,21 @@ class Asked:
     """What a source is asked to count by: columns, as the records call them.
 
     `count`: the column that says how many records a row stands for; None: every row is a record. `persons`: whose
-    records are limited before anything is counted. A spec has at most one of the two.
+    records are limited before anything is counted. A spec has at most one of the two. `sums`: columns of numbers that
+    are added up, and what is added of each; `left_out`: records without such a number are.
     """
 
     columns: tuple[str, ...]
     count: str | None = None
     persons: Persons | None = None
+    sums: tuple[tuple[str, Added], ...] = ()
+    left_out: bool = False
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """The columns that decide what a record is counted and added as."""
+        more = [*([] if self.count is None else [self.count]), *(column for column, _ in self.sums)]
+        return tuple(dict.fromkeys([*self.columns, *more]))
 
 
 class Source(Protocol):
@@ -66,7 +76,8 @@ class Source(Protocol):
 
         The result has a text or nothing per column asked for (t0, t1, ...) and the number n of records that have these
         values; combinations may occur more than once. n is missing where some row has no count, a whole number from 0
-        to MOST_RECORDS, or some record no person though it must have one.
+        to MOST_RECORDS, or some record no person though it must have one. Behind it stand the sums s0, s1, ... in
+        steps, missing where some record has no such number.
         """
 
     def uncounted(self, count: str) -> int | None:
@@ -135,22 +146,31 @@ class Rows:
     def counted(self, asked: Asked) -> str:
         """Group the records by the values themselves; the few distinct ones that are left are turned into texts."""
         kinds, records = self.kinds(), self.words
-        raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(asked.columns))
-        number = self._number(asked.count, kinds)
+        raw = [f"{quoted_name(column)} AS c{i}" for i, column in enumerate(asked.columns)]
+        raw += [
+            f"{in_steps(quoted_name(name), kinds[name], each)} AS v{i}" for i, (name, each) in enumerate(asked.sums)
+        ]
+        own = [f"c{i}" for i in range(len(asked.columns))]
+        values = [f"v{i}" for i in range(len(asked.sums))]
+        times = "1" if self.times is None else quoted_name(self.times)
+        number = "count(*)" if self.times is None else f"CASE WHEN bool_and({times} IS NOT NULL) THEN sum({times}) END"
         if asked.persons is not None:
-            records = f"({_kept(asked.persons, records, raw, kinds)})"
-            raw = ", ".join(f"c{i}" for i in range(len(asked.columns)))
-            number = "CASE WHEN bool_and(person IS NOT NULL) THEN count(*) END"
-        texts = ", ".join(f"{as_text(f'c{i}', kinds[column])} AS t{i}" for i, column in enumerate(asked.columns))
-        return f"(SELECT {texts}, n FROM (SELECT {raw}, {number} AS n FROM {records} GROUP BY ALL))"
-
-    def _number(self, count: str | None, kinds: Mapping[str, str]) -> str:
-        """Words for how many records equal rows stand for."""
-        times = None if self.times is None else quoted_name(self.times)
-        if count is None:
-            return "count(*)" if times is None else f"sum({times})"
-        each = whole(quoted_name(count), kinds[count])
-        return f"CASE WHEN bool_and({each} IS NOT NULL) THEN sum({each} * {times or 1}) END"
+            records = f"({_kept(asked.persons, records, ', '.join(raw), kinds)})"
+            number, times = "CASE WHEN bool_and(person IS NOT NULL) THEN count(*) END", "1"
+        elif asked.sums:
+            records = f"(SELECT {', '.join(raw)}{'' if self.times is None else f', {times}'} FROM {records})"
+        else:
+            own = raw
+        if asked.count is not None:
+            each = whole(quoted_name(asked.count), kinds[asked.count])
+            number = f"CASE WHEN bool_and({each} IS NOT NULL) THEN sum({each} * {times}) END"
+        if asked.left_out and values:
+            records = f"{records} WHERE {' AND '.join(f'{value} IS NOT NULL' for value in values)}"
+        texts = [f"{as_text(f'c{i}', kinds[column])} AS t{i}" for i, column in enumerate(asked.columns)]
+        sums = [f"CASE WHEN bool_and({value} IS NOT NULL) THEN sum({value} * {times}) END" for value in values]
+        added = [f"{words} AS s{i}" for i, words in enumerate(sums)]
+        grouped = f"SELECT {', '.join([*own, f'{number} AS n', *added])} FROM {records} GROUP BY ALL"
+        return f"(SELECT {', '.join([*texts, 'n', *(f's{i}' for i in range(len(sums)))])} FROM ({grouped}))"
 
     def uncounted(self, count: str) -> int | None:
         """Read the rows again, in their order."""
@@ -201,6 +221,23 @@ def whole(column: str, kind: str) -> str:
     else:
         number = f"CAST({column} AS HUGEINT)"
     return f"(CASE WHEN {number} BETWEEN 0 AND {MOST_RECORDS} THEN {number} END)"
+
+
+def in_steps(column: str, kind: str, asked: Added) -> str:
+    """Words for a number as whole steps, brought within the bounds; nothing where it is no finite number.
+
+    Numbers are decimals of nine places from here on, so that 0.15 is 15 hundredths whatever a double holds; halves are
+    rounded up. Whatever is done, it is done to this record alone, and ends within the bounds.
+    """
+    (low, high), step = asked.ends, int(asked.unit * 10**DECIMALS)
+    number = f"TRY_CAST(trim({column}) AS DOUBLE)" if kind == "VARCHAR" else f"CAST({column} AS DOUBLE)"
+    text = f"trim({column})" if kind == "VARCHAR" else column
+    ninths = f"CAST(TRY_CAST({text} AS DECIMAL(38, {DECIMALS})) * {10**DECIMALS} AS HUGEINT)"
+    inside = f"({low} + (2 * ({ninths} - {low * step}) + {step}) // {2 * step})"
+    ends = (float(end * asked.unit) for end in (low, high))
+    below, above = (f"{number} {sign} {end!r}" for sign, end in zip(("<=", ">="), ends, strict=True))
+    within = f"CASE WHEN {below} THEN {low} WHEN {above} THEN {high} ELSE {inside} END"
+    return f"(CASE WHEN isfinite({number}) THEN greatest({low}, least({high}, {within})) END)::HUGEINT"
 
 
 def _kept(persons: Persons, records: str, used: str, kinds: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -68,11 +68,12 @@ class Cluster:
     def counted(self, asked: Asked) -> str:
         """Group in the cluster by the values themselves; the distinct ones that come here are turned into texts."""
         with told():
-            values = distinct(self.frame, asked).toArrow()
-        times = unused(TIMES, asked.columns)
-        found = held(self.engine, values.rename_columns([*asked.columns, times]))
+            apart = replace(asked, columns=asked.grouping) if asked.sums else asked
+            values = distinct(self.frame, apart).toArrow()
+        times = unused(TIMES, apart.columns)
+        found = held(self.engine, values.rename_columns([*apart.columns, times]))
         listed = f"(SELECT * REPLACE (CAST({times} AS HUGEINT) AS {times}) FROM {found.words})"
-        return Rows(self.engine, listed, times).counted(Asked(asked.columns))
+        return Rows(self.engine, listed, times).counted(replace(asked, count=None, persons=None))
 
     def uncounted(self, count: str) -> None:
         """Rows of a cluster have no order."""

@@ -28,6 +28,7 @@ from holdfast.release.records.cells import (
     nearest,
     of_linked,
     refuse_households,
+    sums_of,
 )
 from holdfast.release.records.databases import opened_database
 from holdfast.release.records.file_sources import opened_files, opened_frame
@@ -184,7 +185,9 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
         return Asked((*columns_of(job.tables), job.spec.person))
     if unit is not None and job.spec.person is not None:
         persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
-    return Asked(columns_of(job.tables), job.spec.data.count, persons)
+    called = job.spec.data.columns
+    sums = tuple((called.get(each.column, each.column), each) for each in sums_of(job.tables))
+    return Asked(columns_of(job.tables), job.spec.data.count, persons, sums, left_out)
 
 
 @contextmanager
@@ -221,6 +224,13 @@ def _refuse_columns(job: Laid, asked: Asked, kinds: Mapping[str, str]) -> None:
         if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
             sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
             raise _asked_for(job, column).refuse(sentence, found=kinds[column])
+    for column, _ in asked.sums:
+        if column not in kinds:
+            remedy = f"{_written(job, column)}: NAME"
+            raise _no_column(job.spec.at["data"]["source"], column, kinds, f"columns: {{{remedy}}}")
+        if not kinds[column].startswith(_NUMBERS):
+            sentence = f"the column {column!r} has the type {kinds[column]}; numbers are needed to be added up"
+            raise job.spec.at["data"]["source"].refuse(sentence, found=kinds[column])
     if asked.count is not None:
         at = job.spec.at["data"]["count"]
         if asked.count not in kinds:
@@ -229,7 +239,8 @@ def _refuse_columns(job: Laid, asked: Asked, kinds: Mapping[str, str]) -> None:
             sentence = f"the column {asked.count!r} has the type {kinds[asked.count]}; whole numbers are needed"
             raise at.refuse(sentence, found=kinds[asked.count])
     elif not job.spec.data.rows_are_records:
-        _refuse_counted(job, {column: kinds[column] for column in kinds if column not in (*asked.columns, *persons)})
+        used = (*asked.columns, *persons, *(column for column, _ in asked.sums))
+        _refuse_counted(job, {column: kinds[column] for column in kinds if column not in used})
 
 
 def _refuse_counted(job: Laid, others: Mapping[str, str]) -> None:
@@ -285,6 +296,16 @@ def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Laid, records: Sou
             f"the count {asked.count!r} of {where} is missing, or no whole number of 0 or more below 2⁶²: correct it"
         )
         raise job.spec.at["data"]["count"].refuse(sentence)
+    for i, (column, each) in enumerate(asked.sums):
+        missing, most = engine.execute(
+            f"SELECT count(*) > count(s{i}), sum(abs(s{i})) > {MOST_RECORDS} FROM {VALUES}"
+        ).fetchall()[0]
+        if missing:
+            sentence = f"{column!r} of some record is missing, or no finite number: correct it, or write nulls: drop"
+            raise job.spec.at["data"]["nulls"].refuse(sentence)
+        if most:
+            sentence = f"the numbers {column!r} add up to 2⁶² steps of {each.step} or more, which no figure can hold"
+            raise job.spec.at["data"]["source"].refuse(f"{sentence}: take a coarser step")
     if total:
         raise job.spec.at["data"]["count"].refuse("the counts add up to 2⁶² or more, which no figure can hold")
 
@@ -305,4 +326,4 @@ def violated(table: LaidTable, cells: npt.NDArray[np.int64]) -> bool:
     if said is None:
         return False
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
-    return said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None
+    return said.system(table.layout.query.n).violation(table.answer(cells)) is not None

@@ -149,6 +149,21 @@ class Spec(Part):
         return self
 
     @model_validator(mode="after")
+    def _sums_of_records(self) -> Spec:
+        """Sums are taken over the records themselves, by one process."""
+        if not any(table.added for table in self.tables):
+            return self
+        alone = "sums are taken over single records"
+        if self.data.count is not None:
+            raise wrong(f"{alone}, and a counted row stands for several: give one row per record", at=("data", "count"))
+        if self.distributed is not None or self.engine != ENGINES[0]:
+            key = "engine" if self.distributed is None else "distributed"
+            raise wrong(f"{alone} in one place: leave this out", at=(key,))
+        if self.written.records:
+            raise wrong("synthetic records have counts alone: leave records out", at=("output",))
+        return self
+
+    @model_validator(mode="after")
     def _households(self) -> Spec:
         linked = [table for table in (*self.several, *([] if self.table is None else [self.table])) if table.linked]
         if not linked:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -15,6 +18,7 @@ from holdfast.release.spec.sections import (
     Name,
     Names,
     NotNegative,
+    Number,
     Part,
     Positive,
     Text,
@@ -24,6 +28,7 @@ from holdfast.release.spec.sections import (
     shown,
     wrong,
 )
+from holdfast.release.standalone_verifier.table import mean_of
 
 # --- How a table divides its budget: which margins are measured at which level, their shares, and what is made least
 
@@ -114,8 +119,91 @@ _Terms = Annotated[tuple[Annotated[Term, BeforeValidator(_term)], ...], BeforeVa
 Tie = Annotated[dict[Name, _Terms], BeforeValidator(_tie, json_schema_input_type=dict[str, Any])]
 
 
+# --- what a table adds up: records, or numbers of theirs within public bounds -----------------------------------------
+
+#: A figure that counts records, and the others by the key that names their column.
+COUNT, SUM, WEIGHT, MEAN = "count", "sum", "weight", "mean"
+#: Bounds lie within this, steps have at most so many decimals, and one record moves a sum by at most so many steps.
+FARTHEST, DECIMALS, MOST_STEPS = 10**15, 9, 10**9
+
+
+class Added(Part):
+    """The sum of a column over the records, each number brought within public bounds and to a step; or their mean."""
+
+    sum: Name | None = Field(None, description="The column of numbers that is added up.")
+    weight: Name | None = Field(None, description="The same for survey weights, which are taken as public rules.")
+    mean: Name | None = Field(None, description="The column of a sum in the same table, divided by the count.")
+    between: tuple[Number, Number] | None = Field(None, description="Public bounds; numbers beyond are moved to them.")
+    step: Positive = Field(Decimal(1), description="Numbers are rounded to multiples of it; bounds are some.")
+    share: Positive | None = Field(None, description="This figure's part of the table's budget, beside the others.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Added:
+        keys = [key for key in (SUM, WEIGHT, MEAN) if getattr(self, key) is not None]
+        if len(keys) != 1:
+            found = " and ".join(keys) or "none"
+            sentence = f"a figure is count, or one of sum, weight and mean, found {found}"
+            raise wrong(sentence, allowed=(SUM, WEIGHT, MEAN))
+        if self.mean is not None:
+            more = next((key for key in ("between", "step", "share") if key in self.model_fields_set), None)
+            if more is not None:
+                raise wrong(f"a mean is made of a sum and the count: {more} goes with the sum", at=(more,))
+            return self
+        if not re.fullmatch(COLUMN, self.column):
+            sentence = f"the column {self.column!r} of a sum becomes a name of files and columns: letters, digits and _"
+            raise wrong(f"{sentence}; give it such a name in columns under data", at=(keys[0],), found=self.column)
+        if self.between is None:
+            raise wrong(f"a {keys[0]} needs public bounds: write between: [LOW, HIGH]")
+        low, high = self.between
+        if not low < high:
+            raise wrong(f"the lower bound must be below the upper one, found {low} and {high}", at=("between",))
+        if max(abs(low), abs(high)) > FARTHEST or -int(self.step.as_tuple().exponent) > DECIMALS:
+            raise wrong(f"bounds lie within 10^15, and a step has at most {DECIMALS} decimals", at=("between",))
+        if low % self.step or high % self.step:
+            raise wrong(f"bounds must be multiples of the step {self.step}", at=("step",))
+        if self.most > MOST_STEPS:
+            raise wrong(f"one record would move the sum by {self.most:,} steps, at most 10^9 are kept", at=("step",))
+        return self
+
+    @property
+    def column(self) -> str:
+        return str(self.sum or self.weight or self.mean)
+
+    @property
+    def unit(self) -> Fraction:
+        """The step, exactly."""
+        return Fraction(self.step)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The bounds in steps."""
+        assert self.between is not None
+        low, high = (int(Fraction(end) / self.unit) for end in self.between)
+        return low, high
+
+    @property
+    def most(self) -> int:
+        """How many steps one record moves the sum at most."""
+        return max(map(abs, self.ends))
+
+
+def _figure(value: Any) -> Any:
+    if value != COUNT and not isinstance(value, (dict, Added)):
+        raise wrong(f"must be count, {{sum: …, between: …}} or {{mean: …}}, found {shown(value)}", found=value)
+    return value
+
+
+_Figure = Annotated[
+    Annotated[str, BeforeValidator(_figure, json_schema_input_type=Literal["count"]), Tag("a-count")]
+    | Annotated[Added, Tag("a-sum")],
+    Discriminator(lambda value: "a-sum" if isinstance(value, (dict, Added)) else "a-count"),
+]
+Figures = Annotated[tuple[_Figure, ...], Field(min_length=1), BeforeValidator(as_list)]
+
 #: The name of a table that was given none.
 UNNAMED = "table"
+#: What the column of a sum may be called.
+COLUMN = "[A-Za-z][A-Za-z0-9_]{0,99}"
 METHODS = (
     "auto",
     "given",
@@ -132,6 +220,8 @@ METHODS = (
     "extend-k-norm",
     "noise",
 )
+#: What must hold in tables of sums.
+OF_SUMS = ("consistent", "nonnegative", "impossible")
 #: What a table can be; exactly one of them is written, or a hierarchy and a cube: the cube in every area.
 KINDS = ("hierarchy", "histogram", "cube", "linked")
 AREAS, LINKED = "areas", "linked"
@@ -185,6 +275,10 @@ class TableSpec(Part):
     )
     ties: tuple[Tie, ...] = Field(
         (), description="With linked: what is equal for every household, {persons: total, households: {sum: size}}."
+    )
+    figures: Figures = Field(
+        (COUNT,),
+        description="What is added up: count, {sum: turnover, between: [0, 1000000], step: 100}, {mean: turnover}.",
     )
     residuals: StrictBool = Field(
         False, description="With cube and Gaussian noise: noise on residuals, each with a precision of its own."
@@ -293,6 +387,90 @@ class TableSpec(Part):
             where = "categories" if self.categories else "cube"
             raise wrong(f"{both!r} is already a level of the hierarchy", at=(where,), found=both)
         return self
+
+    @model_validator(mode="after")
+    def _added(self) -> TableSpec:
+        """Refuse figures that cannot stand together, and what is not known of sums."""
+        names = [each if isinstance(each, str) else f"{each.mean and MEAN}{each.column}" for each in self.figures]
+        twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise wrong("a figure is listed twice", at=("figures", twice))
+        if self.figures == (COUNT,):
+            return self
+        sums = [each.column for each in self.added]
+        for i, each in enumerate(self.figures):
+            if isinstance(each, Added) and each.mean is not None and (each.mean not in sums or COUNT not in names):
+                sentence = f"a mean needs count and {{sum: {each.mean}, …}} among the figures"
+                raise wrong(sentence, at=("figures", i), found=each.mean, allowed=sums)
+            if isinstance(each, Added) and each.column in self.columns:
+                sentence = f"the column {each.column!r} tells rows of the table apart, and is not added up"
+                raise wrong(sentence, at=("figures", i), found=each.column)
+        if self.kind == LINKED or self.residuals or self.numbers != "whole":
+            sentence = "linked tables, noise on residuals and numbers: real have counts alone"
+            raise wrong(sentence, at=("figures",))
+        rule = next((each.rule for each in self.hold if each.rule not in OF_SUMS), None)
+        if rule is not None:
+            sentence = f"{rule} speaks of counts: with sums a table holds {', '.join(OF_SUMS)}"
+            raise wrong(f"{sentence}; put the counts into a table of their own", at=("hold",), found=rule)
+        return self
+
+    @cached_property
+    def added(self) -> tuple[Added, ...]:
+        """The sums among the figures."""
+        return tuple(each for each in self.figures if isinstance(each, Added) and each.mean is None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the records are counted."""
+        return COUNT in self.figures
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """How files call the figures: counts are the value, and stand first."""
+        others = (each for each in self.figures if isinstance(each, Added))
+        own = (each.column if each.mean is None else mean_of(each.mean) for each in others)
+        return (*["value"] * self.counts, *own)
+
+    @cached_property
+    def file(self) -> str:
+        """The name of the table in whose files it is written."""
+        return self.name
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """How these files call all their figures."""
+        return self.called
+
+    @cached_property
+    def of_figures(self) -> tuple[TableSpec, ...]:
+        """The same table for each figure that is drawn: the count, and every sum, with its part of the budget."""
+        drawn = [*[COUNT] * self.counts, *self.added]
+        if drawn == [COUNT]:
+            return (self,)
+        parts = [Fraction((isinstance(each, Added) and each.share) or 1) for each in drawn]
+        found = []
+        for each, part in zip(drawn, parts, strict=True):
+            changed: dict[str, Any] = {"figures": (each,), "share": Fraction(self.share or 1) * part / sum(parts)}
+            if isinstance(each, Added):
+                changed["name"] = each.column if self.name == UNNAMED else f"{self.name}-{each.column}"
+                if each.ends[0] < 0:
+                    changed["hold"] = tuple(rule for rule in self.hold if rule.rule != "nonnegative")
+            own = self.model_copy(update=changed)
+            for cached in ("added", "of_figures"):
+                own.__dict__.pop(cached, None)
+            own.__dict__ |= {"file": self.name, "written": self.called}
+            found.append(own)
+        return tuple(found)
+
+    @cached_property
+    def sum_of(self) -> Added | None:
+        """What is added up where this is one of `of_figures`; None: records are counted."""
+        return self.added[0] if len(self.figures) == 1 and self.added else None
+
+    @property
+    def typical(self) -> int:
+        """How many steps a record adds, as somebody would guess: half of what it can; 1 where it is counted."""
+        return 1 if self.sum_of is None else max(1, self.sum_of.most // 2)
 
     @cached_property
     def kind(self) -> str:

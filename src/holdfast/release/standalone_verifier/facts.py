@@ -22,7 +22,7 @@ UNSTATED = "not stated"
 
 
 def facts(certificate: Json) -> Findings:
-    tables, asked = certificate["tables"], certificate["spec"]["tables"]
+    tables, asked = certificate["tables"], drawn(certificate["spec"])
     for what, names in (("table", [table["name"] for table in tables]), ("file", names_in(certificate["files"]))):
         if len(set(names)) < len(names):
             yield f"a {what} is listed twice"
@@ -35,11 +35,36 @@ def facts(certificate: Json) -> Findings:
     for table, spec in zip(tables, asked, strict=True):
         yield from levels(table)
         rules = {each["rule"] for each in spec.get("hold", [])}
-        for rule in ("consistent", "nonnegative"):
+        below = table.get("sum_of") and Fraction(table["sum_of"]["low"]) < 0
+        for rule in ("consistent", *([] if below else ["nonnegative"])):
             if rule in rules and not table["holds"][rule]:
                 yield f"the spec asks the table {table['name']} to be {rule}, and the certificate does not"
         if "exact" in rules and not table["holds"]["exact"]:
             yield f"the spec asks for exact figures of {table['name']}, and the certificate has none"
+
+
+def drawn(spec: Json) -> list[Json]:
+    """The tables that a spec asks for, one for each figure that is drawn: counts first, then sums."""
+    found = []
+    for table in spec["tables"]:
+        figures = table.get("figures", ["count"])
+        sums = [each for each in figures if isinstance(each, dict) and "mean" not in each]
+        own, name = {key: table[key] for key in table if key != "figures"}, table.get("name", "table")
+        found += [{**own, "name": name}] if "count" in figures else []
+        for each in sums:
+            column = each.get("sum", each.get("weight"))
+            found.append({**own, "figure": each, "name": column if name == "table" else f"{name}-{column}"})
+    return found
+
+
+def told_of_sum(asked: Json) -> Json | None:
+    """What a table adds up, as certificates say it."""
+    figure = asked.get("figure")
+    if figure is None:
+        return None
+    low, high, step = (str(Fraction(number)) for number in (*figure["between"], figure.get("step", 1)))
+    column = figure.get("sum", figure.get("weight"))
+    return {"column": column, "low": low, "high": high, "step": step, "weight": "weight" in figure}
 
 
 def twice(certificate: Json) -> Findings:
@@ -59,7 +84,9 @@ def twice(certificate: Json) -> Findings:
     told = [*about_records(spec, households, best["scope"], exact), *best["caveats"]]
     if not set(told) <= set(certificate["caveats"]):
         yield "a sentence that follows from the spec, or a statement, is not among the caveats"
-    for table, asked in zip(tables, spec["tables"], strict=True):
+    for table, asked in zip(tables, drawn(spec), strict=True):
+        if told_of_sum(asked) != table.get("sum_of"):
+            yield f"the table {table['name']} adds up something else than the spec asks for"
         chosen = [each["method"] for each in table["compared"] if each["chosen"]]
         allowed = ("auto", table["method"], "extend" if table["method"].startswith("extend-") else "auto")
         if chosen != [table["method"]] or asked.get("method", "auto") not in allowed:
@@ -133,9 +160,20 @@ def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list
                 "where figures are exact, a person cannot come or go alone: the records that change are those of "
                 "several persons, of whom some leave and others come, or whose records become others"
             )
+    for figure in (each["figure"] for each in drawn(spec) if "figure" in each):
+        told = told_of_sum({"figure": figure}) or {}
+        sentences.append(
+            f"every number in {told['column']!r} is brought between {told['low']} and {told['high']} and to a multiple "
+            f"of {told['step']}, by itself, before it is added up"
+        )
+        if told["weight"]:
+            sentences.append(
+                f"the weights {told['column']!r} are taken as a part of each record: what they tell of other persons, "
+                "where they were computed from their data, is outside the promise"
+            )
     if scope == "invariant-sharing":
         sentences.append(SHARED)
-    if len(spec["tables"]) > 1:
+    if len(drawn(spec)) > 1:
         sentences.append("all tables count the same records")
     return sentences
 

@@ -12,6 +12,7 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
 from holdfast.release.standalone_verifier.reading import Broken, Json, Rows, columns_of, names_of, rows_of
@@ -31,6 +32,8 @@ Findings = Iterator[str]
 UNREADABLE = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, csv.Error)
 #: A level whose errors are at least so wide has no interval without width, unless its figure is certain.
 WIDE = 4.0
+#: Digits of a whole number that is read as one.
+LONGEST = 24
 
 
 def asked(told: Json) -> dict[str, str]:
@@ -55,6 +58,16 @@ def asked(told: Json) -> dict[str, str]:
     return {name: sentence for name, (sentence, there) in wanted.items() if there}
 
 
+def figure_columns(figure: str) -> tuple[str, str, str]:
+    """The columns of a figure and the ends of its interval: those of counts are called value, low and high."""
+    return ("value", "low", "high") if figure == "value" else (figure, f"{figure}_low", f"{figure}_high")
+
+
+def mean_of(column: str) -> str:
+    """How files call the mean of a column."""
+    return f"{column}_mean"
+
+
 def told_by(told: Json, axes: Iterable[str]) -> set[str]:
     """The columns that have values in the rows of a margin: its axes, and what is coarser than these."""
     size = {each["name"]: max(each["groups"]) for each in told["recoded"]}
@@ -75,6 +88,19 @@ def named_by(told: Json, level: str, *, further: bool = False) -> tuple[set[str]
     return above if further else above | set(margin["axes"]), above | told_by(told, margin["axes"])
 
 
+def means(rows: Rows, column: str) -> Findings:
+    """Find means that are not the sum divided by the count, or that have no ends around where they may be."""
+    three = zip(*(rows[name] for name in figure_columns(mean_of(column))), strict=True)
+    for mean, total, count in zip(three, rows[column], rows["value"], strict=True):
+        if None in mean:
+            if any(each is not None for each in mean):
+                yield f"a mean of {column} is given in part"
+        elif not float(count or 0) > 0 or not math.isclose(float(mean[0]), float(total or 0) / float(count or 1)):
+            yield f"a mean of {column} is not the sum divided by the count"
+        elif not float(mean[1]) <= float(mean[2]):
+            yield f"the interval of a mean of {column} ends before it begins"
+
+
 class Checks:
     """What is checked of the rows of a table that were read."""
 
@@ -87,6 +113,7 @@ class Checks:
     known: bytearray
     open: Counter[str]
     narrow: Counter[str]
+    step: Fraction
 
     def labels(self, rows: Rows) -> Findings:
         for name in self.told["labels"]:
@@ -132,7 +159,11 @@ class Checks:
         cut = any(self.holds[name] for name in ("exact", "bounds", "orders", "linear", "either"))
         for each in self.told["noise_by_level"]:
             name, width = each["level"], each["interval_width"]
-            if width is not None and width >= WIDE and self.narrow[name] >= max(1, self.open[name] if cut else 1):
+            if (
+                width is not None
+                and width >= WIDE * self.step
+                and self.narrow[name] >= max(1, self.open[name] if cut else 1)
+            ):
                 yield f"the errors of {name} are wide, and intervals of its figures have no width"
 
     def further(self, rows: Rows) -> Findings:
@@ -209,6 +240,7 @@ class Table(Checks):
     def __init__(self, folder: str, told: Json) -> None:
         self.folder, self.told, self.holds = folder, told, told["holds"]
         self.values = array("q" if self.holds["whole"] else "d")
+        self.step = Fraction(told["sum_of"]["step"]) if told.get("sum_of") else Fraction(1)
         self.wrong: dict[str, str] = {}
         self.areas: dict[Any, Areas] = {}
         self.levels: dict[str, tuple[Any, int]] = {}  # of which table and depth
@@ -281,8 +313,16 @@ class Table(Checks):
         """Take in all rows, or those of a part, and what lies beside them."""
         told, first = self.told, len(self.values)
         labels = [f"{name}_label" for name in told["labels"]]
-        if list(rows) != [*told["columns"], "value", "low", "high", *labels]:
+        figures = [name for figure in told.get("figures", ["value"]) for name in figure_columns(figure)]
+        if list(rows) != [*told["columns"], *figures, *labels]:
             raise Broken(f"{told['csv']} does not have the certified columns")
+        if told.get("sum_of"):
+            column = told["sum_of"]["column"]
+            if mean_of(column) in told["figures"] and (wrong := next(means(rows, column), None)):
+                raise Broken(wrong)
+            own = zip(("value", "low", "high"), figure_columns(column), strict=True)
+            steps = {name: [self.in_steps(text) for text in rows[column]] for name, column in own}
+            rows = {name: rows[name] for name in (*told["columns"], *labels)} | steps
         if len(rows["value"]) != told["rows"] and number is None:
             raise Broken(f"{told['csv']} has {len(rows['value'])} rows and not {told['rows']}")
         self.values.extend(self.numbers(rows["value"]))
@@ -334,6 +374,14 @@ class Table(Checks):
         if not all(map(math.isfinite, values)):
             raise Broken(f"{name} has values that are not finite")
         return values
+
+    def in_steps(self, text: str | None) -> str | None:
+        """A number of a column that is added up as so many steps of it."""
+        if text is None:
+            return None
+        whole = text.lstrip("-").isdecimal() and len(text) < LONGEST
+        found = Fraction(int(text) if whole else repr(float(text))) / self.step
+        return str(found.numerator) if found.denominator == 1 else repr(float(found))
 
     def named(self, rows: Rows, first: int) -> None:
         """Check that every row has names of its own, and those that its level says."""

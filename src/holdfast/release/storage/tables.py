@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,6 +101,21 @@ MEASUREMENTS = ("value", "standard_deviation")
 Columns = dict[str, npt.NDArray[Any]]
 #: Columns that may be read when they are asked for.
 Named = Mapping[str, npt.NDArray[Any]]
+
+
+def in_unit(steps: Any, unit: Fraction) -> Any:
+    """Numbers of steps in the unit of a column: whole ones stay whole where a step is."""
+    if unit.denominator == 1:
+        return steps if unit == 1 else steps * unit.numerator
+    return steps * unit.numerator / unit.denominator
+
+
+def in_steps(values: npt.NDArray[Any], unit: Fraction, *, whole: bool) -> npt.NDArray[Any]:
+    """The same the other way round; `whole`: they are whole numbers of steps."""
+    if unit == 1:
+        return values
+    found = values * unit.denominator / unit.numerator
+    return np.rint(found).astype(np.int64) if whole else found
 
 
 def label_column(column: str) -> str:

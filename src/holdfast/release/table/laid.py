@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
 
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
+from holdfast.release.standalone_verifier.table import figure_columns
+from holdfast.release.storage.tables import label_column
 from holdfast.release.table.holding import Holding, holding, nothing_held
 from holdfast.release.table.kinds.areas import Areas
 from holdfast.release.table.kinds.cube import Flat
@@ -71,6 +77,13 @@ class LaidTable:
     layout: Layout
     holding: Holding
 
+    def answer(self, cells: Any) -> npt.NDArray[Any]:
+        """The truth from counts or sums of the cells; sums below 0 are answered by what is above 0 and below."""
+        query = self.layout.query
+        if self.layout.asked.sum_of is not None and cells.min() < 0:
+            return np.asarray(query.answer(np.maximum(cells, 0)) - query.answer(np.maximum(-cells, 0)))
+        return np.asarray(query.answer(cells))
+
 
 @dataclass(frozen=True, eq=False)
 class Laid:
@@ -124,7 +137,8 @@ def laid(spec: Spec) -> tuple[Laid, PublicFiles]:
     """Read the public domain of a spec, and refuse what is wrong in it: quick, beside what a plan takes."""
     files = PublicFiles(spec.data, spec.at["data"])
     listed = zip(spec.tables, spec.places_of_tables, strict=True)
-    shapes = [layout(spec, asked, at, files) for asked, at in listed]
+    shapes = [shape for asked, at in listed for shape in _of_figures(layout(spec, asked, at, files))]
+    _refuse_alike(shapes)
     tables = tuple(LaidTable(shape.asked.name, shape, holding(shape)) for shape in shapes)
     _refuse_unused(spec)
     _refuse_counted_key(spec)
@@ -132,9 +146,31 @@ def laid(spec: Spec) -> tuple[Laid, PublicFiles]:
     return Laid(spec, tables), files
 
 
+def _of_figures(laid: Layout) -> list[Layout]:
+    """The layout of a table for each of its figures, which are drawn one by one."""
+    asked = laid.asked.of_figures
+    if laid.in_parts is not None and asked != (laid.asked,):
+        raise laid.at["figures"].refuse("tables that are written in parts have counts alone: measure fewer margins")
+    taken = {each.lower() for column in laid.columns for each in (column, label_column(column))} | {*RESERVED}
+    for column in (name for figure in laid.asked.called[laid.asked.counts :] for name in figure_columns(figure)):
+        if column.lower() in taken:
+            raise laid.at["figures"].refuse(f"the table has a column {column!r} already: rename one", found=column)
+        taken.add(column.lower())
+    return [laid if each == laid.asked else replace(laid, asked=each) for each in asked]
+
+
+def _refuse_alike(shapes: Sequence[Layout]) -> None:
+    """Refuse two tables of one name, of which one may be that of a sum."""
+    names = [shape.asked.name for shape in shapes]
+    for i, shape in enumerate(shapes):
+        if shape.asked.name in names[:i]:
+            sentence = f"two tables would be called {shape.asked.name!r}: give the table, or the column, another name"
+            raise shape.at["figures"].refuse(sentence, found=shape.asked.name)
+
+
 def _refuse_unused(spec: Spec) -> None:
     """Refuse another name, or a category, for a column that no table has: most likely it is misspelt."""
-    used = [column for asked in spec.tables for column in asked.columns]
+    used = [column for asked in spec.tables for column in (*asked.columns, *(each.column for each in asked.added))]
     if spec.privacy.unit is not None:
         used.append(spec.privacy.unit.column)
     for column in spec.data.columns:
