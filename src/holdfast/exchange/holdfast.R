@@ -32,6 +32,10 @@ holdfast_read <- function(folder) {
     for (name in setdiff(names(found), c(names_of, labels))) found[[name]] <- as.numeric(found[[name]])
     if (nrow(found) != table$rows)
       stop(table$csv, " has ", nrow(found), " rows where ", table$rows, " are certified: run holdfast verify", call. = FALSE)
+    if (!is.null(table$sum_of)) {  # of several figures of a table its own: value, low, high
+      own <- paste0(table$sum_of$column, c("", "_low", "_high"))
+      found <- stats::setNames(found[c(names_of, own, labels)], c(names_of, "value", "low", "high", labels))
+    }
     attr(found, "confidence") <- table$interval$confidence
     attr(found, "intervals") <- table$interval$sentence
     tables[[table$name]] <- found
@@ -110,13 +114,13 @@ print.holdfast_release <- function(x, ...) {
 holdfast_estimate <- function(release, where, confidence = 0.95, table = 1) {
   held <- .held(release, table)
   sum <- .known(held, .weights(held, where))
-  .answer(sum$value, sum$error, .interval(sum, confidence))
+  .answer(sum$value, sum$error, .interval(sum, confidence), held$unit)
 }
 
 holdfast_difference <- function(release, where, other, confidence = 0.95, table = 1) {
   held <- .held(release, table)
   sum <- .known(held, .weights(held, where) - .weights(held, other))
-  .answer(sum$value, sum$error, .interval(sum, confidence))
+  .answer(sum$value, sum$error, .interval(sum, confidence), held$unit)
 }
 
 holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
@@ -149,7 +153,9 @@ holdfast_ratio <- function(release, where, to, confidence = 0.95, table = 1) {
   .answer(if (below$value == 0) NaN else above$value / below$value, error, ends)
 }
 
-.answer <- function(value, error, ends) list(value = value, low = ends[1], high = ends[2], standard_error = error)
+.answer <- function(value, error, ends, unit = 1) {
+  list(value = value * unit, low = ends[1] * unit, high = ends[2] * unit, standard_error = error * unit)
+}
 .within <- function(ends, limit) pmin(pmax(ends, limit[1]), limit[2])
 
 .quotient <- function(above, below) {

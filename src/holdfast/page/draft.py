@@ -45,7 +45,9 @@ class Base:
     def read(cls, path: Path) -> Base:
         """Read a file; refused where it is not a spec."""
         content, places = read_yaml(path.absolute())
-        checked(content, places)
+        spec = checked(content, places)
+        if any(table.added for table in spec.tables):
+            raise spec.at.refuse("the planner shows tables of counts alone: holdfast plan shows sums and means too")
         return cls(path.absolute(), content, _writer().load(path.read_text(encoding="utf-8")))
 
     @property

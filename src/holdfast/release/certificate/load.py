@@ -189,10 +189,11 @@ class LoadedTable:
         """
         if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
-        found: npt.NDArray[Any] = in_unit(self._drawn(size, rng), self.certificate.unit)
+        found: npt.NDArray[Any] = in_unit(self.drawn(size, rng), self.certificate.unit)
         return found
 
-    def _drawn(self, size: int, rng: Stream | None) -> npt.NDArray[Any]:
+    def drawn(self, size: int, rng: Stream | None) -> npt.NDArray[Any]:
+        """Simulated errors as the mechanism makes them: of sums, in steps."""
         assert self.error_bars.noise is not None
         return self.error_bars.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
 
@@ -327,7 +328,7 @@ class LoadedTable:
             from holdfast.noise.spread import study_size
 
             size = study_size(self.certificate.outputs)
-            self._studies[seed] = None if size is None else self._drawn(size, seeded(seed)).astype(np.float64)
+            self._studies[seed] = None if size is None else self.drawn(size, seeded(seed)).astype(np.float64)
         return self._studies[seed]
 
     def frame(self, backend: str | None = None) -> Any:

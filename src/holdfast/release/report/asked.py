@@ -23,7 +23,7 @@ from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.load import LoadedRelease, LoadedTable
 from holdfast.release.facts import TableCertificate
 from holdfast.release.standalone_verifier.table import told_by
-from holdfast.release.storage.tables import label_column, texts
+from holdfast.release.storage.tables import in_steps, label_column, texts
 
 #: Rows of a table that the page holds; those of larger ones are read from its CSV when somebody chooses that.
 HELD = 50_000
@@ -83,10 +83,11 @@ def _figures(table: LoadedTable) -> dict[str, Any]:
     """The rows of a table, and the law of their errors."""
     certificate = table.certificate
     names = ["level", *certificate.columns[1:], *map(label_column, certificate.labels)]
-    ends = table.interval(certificate.interval.confidence)
+    ends = in_steps(table.interval(certificate.interval.confidence), certificate.unit, whole=False)
     found = {
+        "unit": float(certificate.unit),
         "names": {name: _names(table.columns[name]) for name in names},
-        "value": numbers(table.values),
+        "value": numbers(table.steps),
         "low": numbers(ends[:, 0]),
         "high": numbers(ends[:, 1]),
     }
@@ -176,7 +177,7 @@ def _studied(table: LoadedTable, spread: Spread) -> dict[str, Any] | None:
     size = study_size(table.certificate.outputs)
     if size is None or table.certificate.outputs * size > 3 * STUDIED:
         return None
-    errors = table.errors(size, seeded(0)).astype(np.float64)
+    errors = table.drawn(size, seeded(0)).astype(np.float64)
     n, few = errors.shape[1], errors[: 20 * errors.shape[1]]
     _, triangle, order = linalg.qr(few, mode="economic", pivoting=True)
     rank = int((np.abs(triangle.diagonal()) > NEAR * np.abs(triangle[0, 0])).sum())

@@ -115,7 +115,7 @@ const comparing = (() => {
     if (!(wheres?.length >= 2 && wheres.length <= MOST_RANKED)) tables.refuse(`ranks are told of 2 to ${MOST_RANKED} sums`);
     const pairs = wheres.length * (wheres.length - 1) / 2, each = 1 - (1 - tables.checked(confidence)) / pairs;
     const sums = wheres.map((where) => known(table, where));
-    const found = sums.map(({ value }) => ({ value, rank: 1 + sums.filter((other) => other.value > value).length, low: 1, high: wheres.length, confidence }));
+    const found = sums.map(({ value }) => ({ value: value * table.unit, rank: 1 + sums.filter((other) => other.value > value).length, low: 1, high: wheres.length, confidence }));
     sums.forEach((first, i) => sums.slice(0, i).forEach((second, j) => {
       const [low, high] = tables.interval(apart(first, second), each), [up, down] = low > 0 ? [i, j] : high < 0 ? [j, i] : [];
       if (up === undefined) return;

@@ -207,7 +207,7 @@
         picker("a", t);
         ask();
       });
-      return { name: again && levels.length ? own(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ") : text, value: t.value[i], low: t.low[i], high: t.high[i], centre: t.known === "law" ? t.centre[i] : null, walk: open, pick };
+      return { name: again && levels.length ? own(i).map((each) => label(t, each, t.texts[each][t.codes[each][i]])).join(" / ") : text, value: t.value[i] * t.unit, low: t.low[i] * t.unit, high: t.high[i] * t.unit, centre: t.known === "law" ? t.centre[i] * t.unit : null, walk: open, pick };
     });
     if (!told.length) { holder.replaceChildren(crumbs); return; }
     const caption = `Bars and lines are values, bands ${t.known === "bounds" ? "limits that are certain" : `${percent(t.confidence)} intervals`}${rows.length === SHOWN ? `; the first ${SHOWN} rows` : ""}.${movedOf(told)}`;

@@ -196,7 +196,11 @@ const tables = (() => {
     return Float64Array.from(asked);
   };
   const checked = (confidence) => (Number.isFinite(confidence) && confidence > 0 && confidence < 1 ? confidence : refuse("confidence must lie between 0 and 1"));
-  const answered = (sum, confidence) => ({ ...told(sum.value, sum.error, interval(sum, checked(confidence)), confidence, sum.noise ? sum.centre : null), simulated: sum.simulated === true });
+  /* In the unit of a column that is added up: figures and noise are steps of it. */
+  const answered = (sum, confidence) => {
+    const unit = sum.table.unit, ends = interval(sum, checked(confidence)).map((end) => end * unit);
+    return { ...told(sum.value * unit, sum.error === null ? null : sum.error * unit, ends, confidence, sum.noise ? sum.centre * unit : null), simulated: sum.simulated === true };
+  };
   const estimate = (table, asked, confidence = 0.95) => answered(known(table, weightsOf(table, asked)), confidence);
   return { cells, read, known, rounded, interval, far, within, certain, weightsOf, answered, estimate, told, checked, refuse, times };
 })();
