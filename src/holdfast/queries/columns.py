@@ -244,6 +244,10 @@ def row_extremes(row: Ints, group: Ints, data: Array, rows: int) -> tuple[Array,
     return high, low, (at % rows, at // rows, np.diff(np.append(starts, order.size)))
 
 
+#: Differences that are looked at before all are listed.
+FEW = 30
+
+
 def difference_set(columns: Columns, neighbours: Neighbours) -> Array:
     """Return the difference set of q(x) = W·hist(x) as distinct rows, shape (m, n), both signs, without 0."""
     n, cells = columns.shape
@@ -258,6 +262,9 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> Array:
     one = _distinct(one)
     # With every further record there are more sums, by as many as one record has differences at least, less one.
     _refuse_large(neighbours.records * len(one), n)
+    # Of d independent ones there are as many sums as ways to choose how often each occurs.
+    rank, others = int(np.linalg.matrix_rank(one[-FEW:])) if neighbours.records > 2 else 1, neighbours.records - 1
+    _refuse_large(math.comb(others + rank, rank) * len(one), n)
     reached, listed = one, 0
     for _ in range(neighbours.records - 1):
         listed += len(reached) * len(one)

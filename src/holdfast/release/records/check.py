@@ -6,7 +6,7 @@ Nothing is charged, drawn or written. Everything here is computed from the recor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -22,6 +22,7 @@ from holdfast.release.records.cells import (
     faults,
     foreign,
     meant,
+    sums_of,
 )
 from holdfast.release.records.sources import Asked
 from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
@@ -61,7 +62,7 @@ class CheckedTable:
     `fitting`, `missing` and `outside` are numbers of records. `foreign` lists the most frequent values outside the
     domain, of `different` ones by columns. `figures`: the exact figures of the spec, and their true values, of `exact`.
     `elsewhere`: by levels, rows that name another place than the domain gives their lowest one, and what one of them
-    says.
+    says. `cut`: by levels, the largest part of a sum that its bounds take away or add.
     """
 
     name: str
@@ -75,6 +76,7 @@ class CheckedTable:
     violated: bool
     elsewhere: dict[str, tuple[int, str]]
     spellings: tuple[tuple[str, ...], ...]
+    cut: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Check:
     """Everything that was found. `records` are counted, of which `kept` fit every table.
 
     `alone`: so many have names that no other has, where rows may be counts of records.
+    Besides them, `numberless` ones have no number where one is added up.
     """
 
     title: str
@@ -119,6 +122,7 @@ class Check:
     households: dict[str, int]
     rows: CountedRows | None
     alone: int = 0
+    numberless: int = 0
 
     @property
     def spellings(self) -> list[tuple[str, ...]]:
@@ -161,6 +165,11 @@ class Check:
         if self.persons is not None:
             told += _about(self.persons)
         told += [] if self.rows is None else _about_rows(self.rows)
+        if self.numberless:
+            told.append(
+                f"Besides, {_counted(self.numberless)} without a finite number where one is added up: "
+                f"{_happens(self.rules['nulls'])}."
+            )
         for words, households in self.households.items():
             told.append(
                 f"{households:,} household{'s' * (households > 1)} of which each {words}: a release is refused."
@@ -171,6 +180,8 @@ class Check:
 
     def _table(self, table: CheckedTable) -> list[str]:
         told = [f"{_counted(table.fitting)} fit."]
+        for level, part in table.cut.items():
+            told.append(f"The bounds change sums of {level!r} by up to {100 * part:.2g} %.")
         for level, (rows, one) in table.elsewhere.items():
             told.append(
                 f"{rows:,} rows name another {level!r} than the domain gives their lowest place, such as {one}: they "
@@ -225,10 +236,13 @@ def check(job: Laid, source: Any = None) -> Check:
         alone = 0
         if persons is None and not job.spec.data.rows_are_records:
             (alone,) = engine.execute(f"SELECT count(*) FILTER (WHERE n = 1) FROM {VALUES}").fetchall()[0]
+        numberless = _numberless(engine, job, source) - int(row[0]) if sums_of(job.tables) else 0
         households = {words: many for table in linked for words, many in faults(engine, job, table).items() if many}
     nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
+    tables = _cut(job, source, tables, [counted.cells for counted in filled])
     rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
-    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households, rows, alone)
+    counted = (int(row[0]), int(kept or 0), nulls, rules, tables)
+    return Check(job.title, *counted, persons, households, rows, alone, numberless)
 
 
 #: Rows that may be counts of records: so many at least, of which this part has names of its own.
@@ -288,7 +302,50 @@ def _table(
         broken,
         elsewhere,
         tuple(spellings),
+        {},
     )
+
+
+#: How many times as far as the bounds numbers are added up to see what the bounds do.
+FARTHER = 1000
+
+
+def _cut(job: Laid, source: Any, tables: tuple[CheckedTable, ...], cells: Sequence[Any]) -> tuple[CheckedTable, ...]:
+    """Compare sums with those of much wider bounds, level by level."""
+    wide = [_wider(table) for table in job.tables]
+    if wide == list(job.tables):
+        return tables
+    with distinct_values(Laid(job.spec, wide), source, nobody=True) as engine:
+        filled = count_cells(engine, wide)
+    found = []
+    for checked, table, inside, counted in zip(tables, job.tables, cells, filled, strict=True):
+        cut: dict[str, float] = {}
+        if table.layout.asked.sum_of is not None:
+            kept, all_of_it = table.answer(inside), table.answer(counted.cells)
+            part = np.abs(kept - all_of_it) / np.maximum(np.abs(all_of_it), 1)
+            levels = enumerate(table.layout.levels)
+            cut = {name: float(part[table.layout.level_of == i].max()) for i, name in levels}
+        found.append(replace(checked, cut={name: most for name, most in cut.items() if most}))
+    return tuple(found)
+
+
+def _wider(table: LaidTable) -> LaidTable:
+    added = table.layout.asked.sum_of
+    if added is None:
+        return table
+    far = FARTHER * max(map(abs, added.between or ()))
+    asked = table.layout.asked.model_copy(update={"figures": (added.model_copy(update={"between": (-far, far)}),)})
+    for cached in ("added", "sum_of"):
+        asked.__dict__.pop(cached, None)
+    return LaidTable(table.name, replace(table.layout, asked=asked), table.holding)
+
+
+def _numberless(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> int:
+    """How many records there are, with the numbers that are added up or without."""
+    with opened(engine, job.spec, source) as records:
+        words = records.counted(replace(asked_of(job, nobody=True), sums=(), left_out=False))
+        (total,) = engine.execute(f"SELECT coalesce(sum(n), 0) FROM {words}").fetchall()[0]
+    return int(total)
 
 
 def _elsewhere(

@@ -33,7 +33,7 @@ from holdfast.release.spec.sections import (
     one_of,
     wrong,
 )
-from holdfast.release.spec.table import KINDS, LINKED, METHODS, TableSpec
+from holdfast.release.spec.table import KINDS, LINKED, METHODS, OF_SUMS, TableSpec
 
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
@@ -161,6 +161,11 @@ class Spec(Part):
             raise wrong(f"{alone} in one place: leave this out", at=(key,))
         if self.written.records:
             raise wrong("synthetic records have counts alone: leave records out", at=("output",))
+        for table in (each for each in self.tables if each.added):
+            rule = next((each.rule for each in table.hold if each.rule not in OF_SUMS), None)
+            if rule is not None:
+                sentence = f"{rule} speaks of counts, and with sums a table holds {', '.join(OF_SUMS)} alone"
+                raise wrong(f"{sentence}: put the counts into a table of their own", at=("hold",), found=rule)
         return self
 
     @model_validator(mode="after")

@@ -408,10 +408,6 @@ class TableSpec(Part):
         if self.kind == LINKED or self.residuals or self.numbers != "whole":
             sentence = "linked tables, noise on residuals and numbers: real have counts alone"
             raise wrong(sentence, at=("figures",))
-        rule = next((each.rule for each in self.hold if each.rule not in OF_SUMS), None)
-        if rule is not None:
-            sentence = f"{rule} speaks of counts: with sums a table holds {', '.join(OF_SUMS)}"
-            raise wrong(f"{sentence}; put the counts into a table of their own", at=("hold",), found=rule)
         return self
 
     @cached_property
