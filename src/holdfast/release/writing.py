@@ -32,8 +32,7 @@ from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.facts import CONFIDENCE, Interval, TableCertificate, Unprotected
 from holdfast.release.pieces.spark import Parts
 from holdfast.release.report.figures import SHOWN
-from holdfast.release.standalone_verifier.reading import names_of
-from holdfast.release.standalone_verifier.table import figure_columns, mean_of
+from holdfast.release.standalone_verifier.reading import figure_columns, mean_of, names_of
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,

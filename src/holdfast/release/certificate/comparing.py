@@ -53,8 +53,6 @@ class Estimate:
 
     def times(self, unit: Fraction) -> Estimate:
         """The same in the unit of which one step is so much."""
-        if unit == 1:
-            return self
         names = ("value", "standard_error", "low", "high", "centre")
         known = ((name, getattr(self, name)) for name in names)
         scaled: dict[str, Any] = {name: None if each is None else in_unit(each, unit) for name, each in known}
@@ -396,10 +394,9 @@ def ratio_apart(above: Summed, below: Summed, tail: float) -> tuple[float | None
     """Standard error and ends of the ratio of two sums with independent errors, such as a mean."""
     a, b, one, other = above.centre, below.centre, above.error, below.error
     error = None if one is None or other is None or not b else math.hypot(one, other * a / b) / abs(b)
-    certain = quotient(above.certain, below.certain)
+    certain, interval = quotient(above.certain, below.certain), None
     if error is None or above.told or below.told:
         return error, within(quotient(above.interval(tail), below.interval(tail)), certain)
-    interval = None
     if is_normal(above.bars) and is_normal(below.bars):
         variances = np.diag([(one or 0.0) ** 2, (other or 0.0) ** 2])
         interval = fieller(a, b, variances, farthest(above.bars, tail))

@@ -33,7 +33,7 @@ from holdfast.release.certificate.comparing import (
 from holdfast.release.certificate.naming import Where, record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts import TableCertificate
-from holdfast.release.standalone_verifier.table import figure_columns
+from holdfast.release.standalone_verifier.reading import figure_columns
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
@@ -248,8 +248,8 @@ class LoadedTable:
         if (self.release, self.certificate.name) == (of.release, of.certificate.name):
             raise Refused("both are one table of one release, which share their noise: leave of out")
         above, below = self._known(self._weights(where), confidence), of._known(of._weights(to), confidence, seed=1)
-        error, ends = ratio_apart(above, below, _tail(confidence))
         value = above.value / below.value if below.value else math.nan
+        error, ends = ratio_apart(above, below, _tail(confidence))
         return Estimate(value, error, *ends, confidence).times(self.certificate.unit / of.certificate.unit)
 
     def difference(self, other: LoadedTable, where: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:

@@ -26,8 +26,7 @@ from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.entries import STATES
 from holdfast.release.signing import read_trusted
 from holdfast.release.standalone_verifier import verify as standalone
-from holdfast.release.standalone_verifier.reading import names_of
-from holdfast.release.standalone_verifier.table import figure_columns
+from holdfast.release.standalone_verifier.reading import figure_columns, names_of
 from holdfast.release.storage.engine import header_of, quoted_name, rows_of, session
 from holdfast.release.storage.files import read_plain
 from holdfast.release.storage.tables import MEASUREMENTS, ROW, label_column

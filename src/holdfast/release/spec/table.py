@@ -28,7 +28,7 @@ from holdfast.release.spec.sections import (
     shown,
     wrong,
 )
-from holdfast.release.standalone_verifier.table import mean_of
+from holdfast.release.standalone_verifier.reading import mean_of
 
 # --- How a table divides its budget: which margins are measured at which level, their shares, and what is made least
 

@@ -7,9 +7,11 @@ import hashlib
 import io
 import itertools
 import json
+import math
 import os
 import re
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
@@ -118,3 +120,29 @@ def rows_of(folder: str, name: str, parts: int = 0, count: int | None = None) ->
             raise Broken(f"the parts of {name} do not have every row once")
         rows = {key: [column[row] for row in order] for key, column in rows.items()}
     return rows
+
+
+# --- figures of one table: counts, sums and means ---------------------------------------------------------------------
+
+
+def figure_columns(figure: str) -> tuple[str, str, str]:
+    """The columns of a figure and the ends of its interval: those of counts are called value, low and high."""
+    return ("value", "low", "high") if figure == "value" else (figure, f"{figure}_low", f"{figure}_high")
+
+
+def mean_of(column: str) -> str:
+    """How files call the mean of a column."""
+    return f"{column}_mean"
+
+
+def means(rows: Rows, column: str) -> Iterator[str]:
+    """Find means that are not the sum divided by the count, or that have no ends around where they may be."""
+    three = zip(*(rows[name] for name in figure_columns(mean_of(column))), strict=True)
+    for mean, total, count in zip(three, rows[column], rows["value"], strict=True):
+        if None in mean:
+            if any(each is not None for each in mean):
+                yield f"a mean of {column} is given in part"
+        elif not float(count or 0) > 0 or not math.isclose(float(mean[0]), float(total or 0) / float(count or 1)):
+            yield f"a mean of {column} is not the sum divided by the count"
+        elif not float(mean[1]) <= float(mean[2]):
+            yield f"the interval of a mean of {column} ends before it begins"

@@ -15,7 +15,17 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from holdfast.release.standalone_verifier.reading import Broken, Json, Rows, columns_of, names_of, rows_of
+from holdfast.release.standalone_verifier.reading import (
+    Broken,
+    Json,
+    Rows,
+    columns_of,
+    figure_columns,
+    mean_of,
+    means,
+    names_of,
+    rows_of,
+)
 from holdfast.release.standalone_verifier.sums import (
     BEYOND,
     BY_ROWS,
@@ -58,16 +68,6 @@ def asked(told: Json) -> dict[str, str]:
     return {name: sentence for name, (sentence, there) in wanted.items() if there}
 
 
-def figure_columns(figure: str) -> tuple[str, str, str]:
-    """The columns of a figure and the ends of its interval: those of counts are called value, low and high."""
-    return ("value", "low", "high") if figure == "value" else (figure, f"{figure}_low", f"{figure}_high")
-
-
-def mean_of(column: str) -> str:
-    """How files call the mean of a column."""
-    return f"{column}_mean"
-
-
 def told_by(told: Json, axes: Iterable[str]) -> set[str]:
     """The columns that have values in the rows of a margin: its axes, and what is coarser than these."""
     size = {each["name"]: max(each["groups"]) for each in told["recoded"]}
@@ -86,19 +86,6 @@ def named_by(told: Json, level: str, *, further: bool = False) -> tuple[set[str]
     margin = told["margins"][told["levels"].index(level)]
     above = {*told["places"][: margin["places"]], *(["table"] if margin["table"] is not None else [])}
     return above if further else above | set(margin["axes"]), above | told_by(told, margin["axes"])
-
-
-def means(rows: Rows, column: str) -> Findings:
-    """Find means that are not the sum divided by the count, or that have no ends around where they may be."""
-    three = zip(*(rows[name] for name in figure_columns(mean_of(column))), strict=True)
-    for mean, total, count in zip(three, rows[column], rows["value"], strict=True):
-        if None in mean:
-            if any(each is not None for each in mean):
-                yield f"a mean of {column} is given in part"
-        elif not float(count or 0) > 0 or not math.isclose(float(mean[0]), float(total or 0) / float(count or 1)):
-            yield f"a mean of {column} is not the sum divided by the count"
-        elif not float(mean[1]) <= float(mean[2]):
-            yield f"the interval of a mean of {column} ends before it begins"
 
 
 class Checks:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
-from holdfast.release.standalone_verifier.table import figure_columns
+from holdfast.release.standalone_verifier.reading import figure_columns
 from holdfast.release.storage.tables import label_column
 from holdfast.release.table.holding import Holding, holding, nothing_held
 from holdfast.release.table.kinds.areas import Areas
