@@ -403,3 +403,17 @@ def test_what_cannot_be_reached_or_told_apart_is_refused():
     wide = Nearest.of(parents, np.zeros(3, dtype=bool), np.array([1e6, 1, 1]), absolute=True)
     with pytest.raises(hf.Refused, match=r"2\*\*50"):
         wide.move(far, np.zeros(3, dtype=np.int64), np.array([2**60 + 3] * 3))
+
+
+@pytest.mark.parametrize("count", [500, 10_000, 10**7, 10**12])
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_margins_far_from_zero_hardly_move(law, count):
+    """Nothing presses there, and the solver's last digits do not settle: it is near enough all the same."""
+    query = hf.margins((5, 2), keep=[(0,), (1,), ()])
+    noise = hf.laplace(query, epsilon=1.5) if law == "laplace" else hf.gaussian(query, rho=0.5)
+    drawn = noise.given(hf.consistent(query)).onto(hf.nonnegative())
+    truth = query.answer(np.full(10, count))
+    for seed in range(4):
+        values = drawn.release(truth, rng=hf.seeded(seed)).values
+        assert values[:5].sum() == values[5:7].sum() == values[7]
+        assert np.abs(values - truth).max() < 200

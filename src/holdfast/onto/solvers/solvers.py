@@ -17,6 +17,12 @@ from holdfast.arrays import Floats, Ints
 from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.grid.grid import Task
 
+#: How the solver ends near the best point: where bounds are far and moves small, its last digits do not settle.
+NEAR = (
+    clarabel.SolverStatus.Solved,
+    clarabel.SolverStatus.AlmostSolved,
+    clarabel.SolverStatus.InsufficientProgress,
+)
 #: Rows up to which a solver's point is polished.
 MOST_POLISHED = 2_000
 
@@ -37,7 +43,7 @@ def least_squares(task: Task) -> Proposal | None:
     right = np.concatenate([task.gap / scale, -task.least / scale, -low[below], high[above]])
     solver = _kept_solver(task, below, above, right)
     found: Any = solver.solve()
-    if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
+    if found.status not in NEAR or not np.isfinite(found.x).all():
         return None
     duals = np.array(found.z) * scale  # the slope of Σ w x² in steps
     count, more = task.gap.size, task.gap.size + task.least.size
