@@ -52,11 +52,11 @@ BUDGET = {
     "queries": 4_450,
     "randomness": 350,
     "refinement": 950,
-    "release": 22_350,
+    "release": 22_450,
     "rooms": 50,
     "subspace": 1_800,
     "system": 210,
-    "trees": 10_200,
+    "trees": 9_000,
     "version": 50,
     "workers": 50,
 }

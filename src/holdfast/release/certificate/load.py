@@ -232,25 +232,13 @@ class LoadedTable:
         is summed, such as the counts that a mean divides by; None: this one.
         """
         if of is not None and of is not self:
-            return self._ratio_apart(where, to, of, confidence)
+            return _ratio_apart(self, where, to, of, confidence)
         above, below = (self._known(self._weights(each), confidence) for each in (where, to))
         error, ends = ratio(above, below, _tail(confidence))
         if above.certain[0] >= 0 and self._certain(below.weights - above.weights)[0] >= 0:
             ends = within(ends, (0.0, 1.0))  # a part of the whole
         value = above.value / below.value if below.value else math.nan
         return Estimate(value, error, *ends, confidence)
-
-    def _ratio_apart(
-        self, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, of: LoadedTable, confidence: float
-    ) -> Estimate:
-        if not isinstance(of, LoadedTable):
-            raise Refused(f"of must be a table of a loaded release, found {type(of).__name__}")
-        if (self.release, self.certificate.name) == (of.release, of.certificate.name):
-            raise Refused("both are one table of one release, which share their noise: leave of out")
-        above, below = self._known(self._weights(where), confidence), of._known(of._weights(to), confidence, seed=1)
-        value = above.value / below.value if below.value else math.nan
-        error, ends = ratio_apart(above, below, _tail(confidence))
-        return Estimate(value, error, *ends, confidence).times(self.certificate.unit / of.certificate.unit)
 
     def difference(self, other: LoadedTable, where: Where | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
         """Estimate how much larger the sum `where` is here than in `other`, a table of another release.
@@ -346,6 +334,19 @@ class LoadedTable:
         kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
+
+
+def _ratio_apart(
+    here: LoadedTable, where: Where | npt.ArrayLike, to: Where | npt.ArrayLike, of: LoadedTable, confidence: float
+) -> Estimate:
+    if not isinstance(of, LoadedTable):
+        raise Refused(f"of must be a table of a loaded release, found {type(of).__name__}")
+    if (here.release, here.certificate.name) == (of.release, of.certificate.name):
+        raise Refused("both are one table of one release, which share their noise: leave of out")
+    above, below = here._known(here._weights(where), confidence), of._known(of._weights(to), confidence, seed=1)
+    value = above.value / below.value if below.value else math.nan
+    error, ends = ratio_apart(above, below, _tail(confidence))
+    return Estimate(value, error, *ends, confidence).times(here.certificate.unit / of.certificate.unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
