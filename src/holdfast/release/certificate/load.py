@@ -177,8 +177,7 @@ class LoadedTable:
             more = sum_intervals(self.error_bars, self.sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
             more[exact] = self.steps[len(own) :][exact, None]
-            ends: Floats = in_unit(np.concatenate([own, more]), self.certificate.unit)
-            return ends
+            return np.asarray(in_unit(np.concatenate([own, more]), self.certificate.unit))
         both = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
         return np.column_stack([end.filled(none) for end, none in zip(both, (-np.inf, np.inf), strict=True)])
 
@@ -189,8 +188,7 @@ class LoadedTable:
         """
         if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
-        found: npt.NDArray[Any] = in_unit(self.drawn(size, rng), self.certificate.unit)
-        return found
+        return np.asarray(in_unit(self.drawn(size, rng), self.certificate.unit))
 
     def drawn(self, size: int, rng: Stream | None) -> npt.NDArray[Any]:
         """Simulated errors as the mechanism makes them: of sums, in steps."""
@@ -202,8 +200,7 @@ class LoadedTable:
         """The figures that `errors` are about: the values, or the noisy answers behind them made to add up.
 
         The first `certificate.outputs` rows of the file; those behind them are sums of these."""
-        found: npt.NDArray[Any] = in_unit(self.error_bars.centre, self.certificate.unit)
-        return found
+        return np.asarray(in_unit(self.error_bars.centre, self.certificate.unit))
 
     def estimate(
         self, where: Where | None = None, weights: npt.ArrayLike | None = None, confidence: float = 0.95
