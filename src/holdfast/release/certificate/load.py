@@ -232,7 +232,7 @@ class LoadedTable:
             return _ratio_apart(self, where, to, of, confidence)
         above, below = (self._known(self._weights(each), confidence) for each in (where, to))
         error, ends = ratio(above, below, _tail(confidence))
-        if above.certain[0] >= 0 and self._certain(below.weights - above.weights)[0] >= 0:
+        if above.certain[0] >= 0 and _certain(self, below.weights - above.weights)[0] >= 0:
             ends = within(ends, (0.0, 1.0))  # a part of the whole
         value = above.value / below.value if below.value else math.nan
         return Estimate(value, error, *ends, confidence)
@@ -281,23 +281,10 @@ class LoadedTable:
             float(asked @ self.steps),
             chosen,
             self.error_bars,
-            self._certain(chosen),
+            _certain(self, chosen),
             lambda: self._study(seed),
             own if used.size == 1 and (on_file or self.error_bars.spread is None) else None,
         )
-
-    def _certain(self, weights: Floats) -> tuple[float, float]:
-        """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
-        found, tree = self.error_bars.certain(weights), self.mechanism.query.tree
-        if tree is None or not self.certificate.holds.consistent:
-            return found
-        below = weights.reshape(tree.n, -1).copy()
-        for depth in range(1, len(tree.levels)):
-            nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
-            below[nodes] += below[tree.parents[nodes]]
-        below[~tree.is_leaf] = 0
-        leaves = self.error_bars.certain(below.ravel())
-        return max(found[0], leaves[0]), min(found[1], leaves[1])
 
     def _weights(self, where: Where | npt.ArrayLike) -> Floats:
         given = (where, None) if isinstance(where, Mapping) else (None, where)
@@ -331,6 +318,20 @@ class LoadedTable:
         kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
+
+
+def _certain(table: LoadedTable, weights: Floats) -> tuple[float, float]:
+    """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
+    found, tree = table.error_bars.certain(weights), table.mechanism.query.tree
+    if tree is None or not table.certificate.holds.consistent:
+        return found
+    below = weights.reshape(tree.n, -1).copy()
+    for depth in range(1, len(tree.levels)):
+        nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
+        below[nodes] += below[tree.parents[nodes]]
+    below[~tree.is_leaf] = 0
+    leaves = table.error_bars.certain(below.ravel())
+    return max(found[0], leaves[0]), min(found[1], leaves[1])
 
 
 def _ratio_apart(
