@@ -75,7 +75,7 @@ class LoadedTable:
 
         table = self.certificate
         told = {"made by": table.method, "intervals": table.interval.sentence}
-        shown = self._shown(np.arange(min(FIRST, table.rows)))
+        shown = _shown(self, np.arange(min(FIRST, table.rows)))
         return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
@@ -90,21 +90,7 @@ class LoadedTable:
         levels = {name: np.flatnonzero(named == name) for name in self.certificate.levels}
         rows, drawn, beside = chosen_rows(levels, level, whole("most", most, at_least=1))
         words = f"{drawn}value, and its {percent(self.certificate.interval.confidence)} interval"
-        return points(self._shown(np.asarray(rows)), words, beside)
-
-    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
-        """Name, value and interval of some figures."""
-        said = [label_column(name) if name in self.certificate.labels else name for name in self.certificate.columns]
-        names = zip(
-            *(("" if each is None else str(each) for each in self.columns[name][rows].tolist()) for name in said[1:]),
-            strict=True,
-        )
-        ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
-        listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
-        return [
-            (name, float(value), low, high)
-            for name, value, (low, high) in zip(listed, self.values[rows].tolist(), ends, strict=True)
-        ]
+        return points(_shown(self, np.asarray(rows)), words, beside)
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -318,6 +304,21 @@ class LoadedTable:
         kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
+
+
+def _shown(table: LoadedTable, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+    """Name, value and interval of some figures."""
+    said = [label_column(name) if name in table.certificate.labels else name for name in table.certificate.columns]
+    names = zip(
+        *(("" if each is None else str(each) for each in table.columns[name][rows].tolist()) for name in said[1:]),
+        strict=True,
+    )
+    ends = table.interval(table.certificate.interval.confidence)[rows].tolist()
+    listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
+    return [
+        (name, float(value), low, high)
+        for name, value, (low, high) in zip(listed, table.values[rows].tolist(), ends, strict=True)
+    ]
 
 
 def _certain(table: LoadedTable, weights: Floats) -> tuple[float, float]:
