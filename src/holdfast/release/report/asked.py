@@ -54,6 +54,8 @@ def _told(certificate: TableCertificate) -> dict[str, Any]:
     return {
         "held": _held(certificate),
         "name": certificate.name,
+        "figure": certificate.figure,
+        "unit": float(certificate.unit),
         "kind": certificate.kind,
         "columns": certificate.columns[1:],
         "labels": certificate.labels,
@@ -85,7 +87,6 @@ def _figures(table: LoadedTable) -> dict[str, Any]:
     names = ["level", *certificate.columns[1:], *map(label_column, certificate.labels)]
     ends = in_steps(table.interval(certificate.interval.confidence), certificate.unit, whole=False)
     found = {
-        "unit": float(certificate.unit),
         "names": {name: _names(table.columns[name]) for name in names},
         "value": numbers(table.steps),
         "low": numbers(ends[:, 0]),

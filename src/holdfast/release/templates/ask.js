@@ -14,7 +14,7 @@ const asked = (() => {
   const fromCsv = (name, text) => {
     const one = found(name), rows = tables.cells(text, ",");
     const head = rows.shift() ?? [], at = (column) => head.indexOf(column);
-    if (["level", ...one.columns, "value"].some((column) => at(column) < 0)) tables.refuse(`this file is not ${one.csv}: columns are missing`);
+    if (["level", ...one.columns, one.figure].some((column) => at(column) < 0)) tables.refuse(`this file is not ${one.csv}: columns are missing`);
     const names = ["level", ...one.columns, ...one.labels.map((each) => `${each}_label`)].filter((each) => at(each) >= 0);
     const ready = { ...one, held: true, known: "file", texts: Object.create(null), codes: Object.create(null), rows: rows.length };
     for (const column of names) {
@@ -27,8 +27,9 @@ const asked = (() => {
       });
       ready.texts[column] = [...number.keys()];
     }
-    const numbers = (column, none) => Float64Array.from(rows, (each) => (each[at(column)] ? Number(each[at(column)]) : none));
-    Object.assign(ready, { value: numbers("value", NaN), low: numbers("low", -Infinity), high: numbers("high", Infinity) });
+    const numbers = (column, none) => Float64Array.from(rows, (each) => (each[at(column)] ? Number(each[at(column)]) / one.unit : none));
+    const [low, high] = ["low", "high"].map((end) => (one.figure === "value" ? end : `${one.figure}_${end}`));
+    Object.assign(ready, { value: numbers(one.figure, NaN), low: numbers(low, -Infinity), high: numbers(high, Infinity) });
     if (rows.length !== one.rows) tables.refuse(`${one.csv} has ${one.rows} rows, and this file has ${rows.length}`);
     made.set(one.name, ready);
     return ready;

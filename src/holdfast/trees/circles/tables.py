@@ -27,7 +27,7 @@ BLOCK = 1 << 11
 #: Places with fewer ways are looked at one by one.
 FEW = 2.0**24
 #: Rounds of proposals for a division, before it is drawn without any.
-ROUNDS = 1000
+ROUNDS = 1_000
 #: By how much a computed weight may differ from the exact one, and acceptances are lowered for that.
 ROUNDING = 2.0**-33
 
