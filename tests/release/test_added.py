@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import browser
 import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.release.records.sources import in_steps
@@ -410,3 +411,20 @@ def test_the_curator_sees_what_bounds_take_away(tmp_path):
     assert turnover.cut["country"] < hectares.cut["country"]
     assert "The bounds change sums of 'country' by up to" in str(found)
     assert "Besides, 2 records without a finite number" in str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.binary() is None, reason="there is no Chromium here: apt-get install chromium")
+def test_the_page_answers_in_the_unit_of_the_column(released):
+    with browser.Browser() as found:
+        page = found.page(released.folder / "report.html")
+        for name in ("table", "hectares", "turnover"):
+            for where in ({"region": "A"}, {"place": ["A1", "B2"]}):
+                told = page(f"holdfast.estimate({json.dumps(where)}, 0.9, {json.dumps(name)})")
+                known = released.table(name).estimate(where, confidence=0.9)
+                assert [told["value"], told["low"], told["high"]] == pytest.approx([known.value, known.low, known.high])
+                assert told["standard_error"] == pytest.approx(known.standard_error)
+        ranks = page('holdfast.rank([{"place": "A1"}, {"place": "B2"}], 0.95, "hectares")')
+        assert [each["value"] for each in ranks] == [
+            released.table("hectares").estimate({"place": place}).value for place in ("A1", "B2")
+        ]
