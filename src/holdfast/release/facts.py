@@ -14,9 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from holdfast.privacy import Guarantee
 from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
-from holdfast.release.spec.table import COLUMN
-from holdfast.release.standalone_verifier.reading import names_of
-from holdfast.release.storage.tables import FIGURES
+from holdfast.release.standalone_verifier.reading import COLUMN, VALUE, names_of
 from holdfast.version import __version__
 
 #: The packages that count, solve, draw and write.
@@ -427,7 +425,7 @@ class TableCertificate(Model):
     parts: Annotated[int, Field(ge=0)]
     runs: bool
     record_columns: list[str]
-    figures: list[str] = [FIGURES[0]]
+    figures: list[str] = [VALUE]
     sum_of: SumOf | None = None
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None
 
@@ -439,7 +437,7 @@ class TableCertificate(Model):
     @property
     def figure(self) -> str:
         """How its files call what it counts or adds up."""
-        return FIGURES[0] if self.sum_of is None else self.sum_of.column
+        return VALUE if self.sum_of is None else self.sum_of.column
 
     @property
     def unit(self) -> Fraction:

@@ -28,7 +28,7 @@ from holdfast.release.spec.sections import (
     shown,
     wrong,
 )
-from holdfast.release.standalone_verifier.reading import mean_of
+from holdfast.release.standalone_verifier.reading import COLUMN, VALUE, mean_of
 
 # --- How a table divides its budget: which margins are measured at which level, their shares, and what is made least
 
@@ -202,8 +202,6 @@ Figures = Annotated[tuple[_Figure, ...], Field(min_length=1), BeforeValidator(as
 
 #: The name of a table that was given none.
 UNNAMED = "table"
-#: What the column of a sum may be called.
-COLUMN = "[A-Za-z][A-Za-z0-9_]{0,99}"
 METHODS = (
     "auto",
     "given",
@@ -425,7 +423,7 @@ class TableSpec(Part):
         """How files call the figures: counts are the value, and stand first."""
         others = (each for each in self.figures if isinstance(each, Added))
         own = (each.column if each.mean is None else mean_of(each.mean) for each in others)
-        return (*["value"] * self.counts, *own)
+        return (*[VALUE] * self.counts, *own)
 
     @cached_property
     def file(self) -> str:

@@ -125,9 +125,13 @@ def rows_of(folder: str, name: str, parts: int = 0, count: int | None = None) ->
 # --- figures of one table: counts, sums and means ---------------------------------------------------------------------
 
 
+#: How counts are called in files, and what the column of a sum may be called.
+VALUE, COLUMN = "value", "[A-Za-z][A-Za-z0-9_]{0,99}"
+
+
 def figure_columns(figure: str) -> tuple[str, str, str]:
     """The columns of a figure and the ends of its interval: those of counts are called value, low and high."""
-    return ("value", "low", "high") if figure == "value" else (figure, f"{figure}_low", f"{figure}_high")
+    return (VALUE, "low", "high") if figure == VALUE else (figure, f"{figure}_low", f"{figure}_high")
 
 
 def mean_of(column: str) -> str:
