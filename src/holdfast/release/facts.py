@@ -425,8 +425,8 @@ class TableCertificate(Model):
     parts: Annotated[int, Field(ge=0)]
     runs: bool
     record_columns: list[str]
-    figures: list[str] = [VALUE]
-    sum_of: SumOf | None = None
+    figures: list[str]
+    sum_of: SumOf | None
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None
 
     @property
