@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         extend,
         gaussian,
         laplace,
+        series,
     )
     from holdfast.mending.laws import reconcile_laws
     from holdfast.mending.reconciled import reconcile
@@ -75,6 +76,7 @@ _ROOMS = {
         "extend",
         "gaussian",
         "laplace",
+        "series",
     ),
     "mending": ("mend", "reconcile", "reconcile_laws"),
     "privacy": ("Guarantee",),
@@ -139,6 +141,7 @@ __all__ = [
     "refine",
     "refinement_loss",
     "seeded",
+    "series",
     "workload",
 ]
 

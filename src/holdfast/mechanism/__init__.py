@@ -2,6 +2,7 @@
 
 from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.composed import compose
+from holdfast.mechanism.correlated.series import series
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture, mixture
@@ -20,5 +21,6 @@ __all__ = [
     "laplace",
     "mixture",
     "project",
+    "series",
     "within",
 ]

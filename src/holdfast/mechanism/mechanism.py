@@ -219,9 +219,13 @@ class Mechanism(Promising):
 
         Law: the one the verbs describe. Guarantee: `guarantees`; refused when no statement holds.
         """
-        statements = (self.guarantee, *self.guarantees[1:])
+        self.guarantee  # noqa: B018 (refused before data is looked at)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
-        noisy = self._noisy(checked, 1, stream)[0]
+        return self.moved_release(checked, self._noisy(checked, 1, stream)[0], stream)
+
+    def moved_release(self, checked: npt.NDArray[Any], noisy: npt.NDArray[Any], stream: Stream) -> Release:
+        """The release of a checked truth that has its noise; `stream` decides ties."""
+        statements = (self.guarantee, *self.guarantees[1:])
         measurements = self.query.in_units(noisy.copy()) if (free := input_is_free(self, statements)) else None
         coins = moving.coins(self.moves, 1, stream)
         coin = None if coins is None else int(coins[0])

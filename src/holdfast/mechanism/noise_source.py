@@ -16,6 +16,7 @@ from holdfast import given as revision
 from holdfast.arguments import Refused, known, of_type
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import NOTHING_KNOWN, Evidence
+from holdfast.mechanism.correlated.over_time import AdditiveOverTime
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.queries import Moves, Neighbours
@@ -87,6 +88,8 @@ def refuse_second_law(source: Source, constraint: Constraint, *, moved: bool) ->
         raise Refused(ON_RESIDUALS)
     if source.law not in (None, RESIDUALS):
         raise Refused(NO_VERBS)
+    if isinstance(source.base, AdditiveOverTime) and not moved:
+        raise Refused("noise over time cannot be conditioned: use onto()")
 
 
 def is_drawn(source: Source) -> bool:
