@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Ways whose examples are drawn in a process of their own.
-APART = {("given", "hierarchy"), ("given", "two_rows")}
+APART = {("given", "hierarchy"), ("given", "tied_totals")}
 #: Names of one frame, each of eight bytes; see `with_room`.
 NAMES = 60_000
 #: Large packages that tests use and the draws here do not.

@@ -38,7 +38,7 @@ BUDGET = {
     "evidence": 100,
     "exact": 1_100,
     "exchange": 480,
-    "given": 3_200,
+    "given": 3_140,
     "mechanism": 3_550,
     "mending": 3_510,
     "noise": 2_760,
@@ -56,7 +56,7 @@ BUDGET = {
     "rooms": 50,
     "subspace": 1_800,
     "system": 210,
-    "trees": 9_000,
+    "trees": 8_750,
     "version": 50,
     "workers": 50,
 }

@@ -172,7 +172,7 @@ def test_nothing_is_known_of_what_doubles_do_not_tell():
 def test_sums_given_a_total_have_the_law_that_is_listed(row, weights):
     mechanism = hf.laplace(hf.histogram(3), scale=2, neighbours="replace-one").given(hf.invariant([row]))
     spread = mechanism.unit_spread()
-    assert mechanism.method == "total"
+    assert mechanism.method == "tied_totals"
     steps, weights = np.arange(-70, 71), np.array(weights, dtype=np.float64)
     free = np.stack(np.meshgrid(steps, steps)).reshape(2, -1)
     noise = np.vstack([-(np.array(row[1:]) @ free) * row[0], free])

@@ -146,8 +146,6 @@ def _everything(mechanism, statement):
 #: Losses of one record, by hand or by enumeration over all tables: far below 2ε, and above ε where the price is real.
 FIGURES = {
     "boxes": 1.0304374236559324,
-    "fixed values": 1.0,
-    "fixed values far apart": 0.5,
     "lines": 2.0,  # tables without end are not listed: twice the budget
 }
 
@@ -167,10 +165,7 @@ def test_prices_are_not_too_large():
 def test_what_no_change_alters_is_named():
     assert any("which side" in words for words in mechanism_of("boxes").guarantee.unprotected)
     assert mechanism_of("touching boxes").guarantee.unprotected == ()
-    statement = mechanism_of("fixed values far apart").guarantee
-    assert any(words.startswith("cell 0") for words in statement.unprotected)
-    assert any("which side" in words for words in statement.unprotected)
-    assert mechanism_of("fixed values").guarantee.unprotected == ()
+    assert any("which side" in words for words in mechanism_of("fixed values far apart").guarantee.unprotected)
 
 
 @pytest.mark.parametrize("union", [hf.between(0, 2) | hf.between(6, 8), hf.between(0, 1) | hf.between(4, 4)])

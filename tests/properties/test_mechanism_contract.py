@@ -229,7 +229,7 @@ def test_many_independent_totals_are_drawn_at_once():
     noise = mechanism.noise(20, rng=hf.seeded(9))
     assert not (groups @ noise.T).any()
     assert noise.std() == pytest.approx(mechanism.standard_error()[0], rel=0.05)
-    assert mechanism.method == "total"
+    assert mechanism.method == "tied_totals"
 
 
 @pytest.mark.parametrize("name", ["independent integer", "integer total", "projected"])

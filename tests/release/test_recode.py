@@ -26,12 +26,11 @@ table:
   cube: [sex, lives]
   recode: {{kind: {{of: lives, groups: {GROUPS}}}}}
   measure: {{town: all, quarter: [[sex, kind], total], block: [kind, all]}}
-  shares: best
 hold: [consistent, nonnegative]
 output: {{folder: out, records: true}}
 """
 CUBE = AREAS.replace("  hierarchy: [quarter, block]\n  root: town\n", "").replace(
-    "measure: {town: all, quarter: [[sex, kind], total], block: [kind, all]}\n  shares: best",
+    "measure: {town: all, quarter: [[sex, kind], total], block: [kind, all]}",
     "margins: [[sex, kind], [lives]]",
 )
 

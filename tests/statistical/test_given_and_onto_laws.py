@@ -58,7 +58,7 @@ GIVEN = {
         [2, 0, 5],
         hf.invariant(TOTAL),
         lambda z: sum(z) == 7,
-        "total, two_rows",
+        "tied_totals",
     ),
     "total by definition": (
         hf.histogram(3),
@@ -66,7 +66,7 @@ GIVEN = {
         [2, 0, 5],
         hf.equals(TOTAL, [7]),
         lambda z: sum(z) == 7,
-        "total, two_rows",
+        "tied_totals",
     ),
     "unequal scales": (
         hf.histogram(3),
@@ -74,7 +74,7 @@ GIVEN = {
         [2, 0, 5],
         hf.invariant(TOTAL),
         lambda z: sum(z) == 7,
-        "two_rows",
+        "tied_totals",
     ),
     "parent and children": (
         hf.counts(TREE),
@@ -82,7 +82,7 @@ GIVEN = {
         [5, 2, 3],
         hf.consistent(TREE),
         lambda z: z[0] == z[1] + z[2],
-        "total, hierarchy",
+        "hierarchy",
     ),
     "one direction free": (hf.histogram(2), (1, 2), [4, 4], hf.equals([[1, -1]], [0]), lambda z: z[0] == z[1], "line"),
     "not negative": (hf.histogram(2), (1, Fraction(3, 2)), [0, 1], hf.nonnegative(), lambda z: min(z) >= 0, "boxes"),
@@ -95,7 +95,7 @@ GIVEN = {
         [1, 0, 2],
         hf.invariant(TOTAL) & hf.nonnegative(),
         lambda z: sum(z) == 3 and min(z) >= 0,
-        "two_rows",
+        "tied_totals",
     ),
     "an order": (hf.histogram(2), (1, 1), [1, 2], hf.ordered([0, 1]), lambda z: z[0] <= z[1], "rejection"),
     "consistent, not negative": (

@@ -5,7 +5,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.given import Problem
-from holdfast.given.exact import two_rows
+from holdfast.given.exact import tied_totals
 from holdfast.given.exact.normal import lattice
 from listed_noise import listed, pearson
 
@@ -18,11 +18,11 @@ CUBE = [1, 0, 2, 1, 1, 0, 0, 3, 1, 1, 1, 2]
 # name: way, shape, margins, kind, scale, reach of the list, truth (None: no bounds), draws
 CASES = {
     "crossed 3×3, Gaussian": (lattice, (3, 3), CROSSED, "gaussian", 1.5, 7, None, 4_000),
-    "two rows": (two_rows, (2, 4), CROSSED, "laplace", 2, 12, None, 4_000),
-    "two rows, Gaussian": (two_rows, (4, 2), CROSSED, "gaussian", 2, 9, None, 4_000),
-    "two rows, not negative": (two_rows, (2, 4), CROSSED, "laplace", 1, 8, [1, 0, 2, 1, 0, 3, 0, 1], 4_000),
+    "two rows": (tied_totals, (2, 4), CROSSED, "laplace", 2, 12, None, 4_000),
+    "two rows, Gaussian": (tied_totals, (4, 2), CROSSED, "gaussian", 2, 9, None, 4_000),
+    "two rows, not negative": (tied_totals, (2, 4), CROSSED, "laplace", 1, 8, [1, 0, 2, 1, 0, 3, 0, 1], 4_000),
     "2×2×3, not negative": (
-        two_rows,
+        tied_totals,
         (2, 2, 3),
         ALL_PAIRS,
         "laplace",
@@ -62,8 +62,8 @@ def test_tied_cells_may_have_scales_and_signs_of_their_own():
     scales, truth = np.array([1, 2, 1.5, 3, 1]), np.array([1, 0, 2, 1, 0])
     constraint = hf.invariant(rows) & hf.between(-1, 3, at=[0, 4])
     asked = Problem(hf.laplace(hf.histogram(5), scale=scales.tolist()).base.law, constraint.system(5))
-    assert two_rows.accepts(asked)
-    draws = two_rows.draw(asked, truth, 8_000, hf.seeded(11))
+    assert tied_totals.accepts(asked)
+    draws = tied_totals.draw(asked, truth, 8_000, hf.seeded(11))
     low, high = np.array([-2, -99, -99, -99, -1]), np.array([2, 99, 99, 99, 3])
     basis = asked.space.lattice_basis().toarray()
     assert pearson(draws, *listed(basis, "laplace", scales, 30, low, high)) > ALARM

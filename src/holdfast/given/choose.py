@@ -25,8 +25,8 @@ from holdfast.given.exact import (
     line,
     rejection,
     solved,
+    tied_totals,
     total,
-    two_rows,
     under_totals,
 )
 from holdfast.given.exact.normal import areas, gaussian, gaussian_tree, lattice
@@ -63,7 +63,7 @@ WAYS: tuple[ModuleType, ...] = (
     hierarchy,
     under_totals,
     union,
-    two_rows,
+    tied_totals,
     enumeration,
     lattice,
     rejection,

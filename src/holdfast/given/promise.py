@@ -12,7 +12,7 @@ from scipy import sparse
 from holdfast.constraints import System
 from holdfast.given.prices.lines import line_price
 from holdfast.given.prices.trees import tree_price
-from holdfast.given.prices.unions import union_price
+from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import never_lowered
 from holdfast.privacy.composition import THESE_RECORDS_ONLY
@@ -190,6 +190,7 @@ def _union(base: Additive, system: System) -> Promise:
     price = union_price(base, system, differences.neighbours)
     if price is None:
         words |= {"neighbours": differences.neighbours, "exact": False}
+        words["unprotected"] = (*words.get("unprotected", ()), ONE_SIDE)
         return Promise.of([base.pure(twice, because=TWICE, **words)])
     if price.loss is None:
         return Promise.of([], NO_MOVE)

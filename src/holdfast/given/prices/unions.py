@@ -1,7 +1,7 @@
 """What a union costs: the largest ε_d + log(c_x′/c_x) over neighbouring tables x, x′ = x − d in it, if all are listed.
 
-For Laplace noise this is the loss itself, and never more than 2ε; c_x is the weight of the whole union seen from x. It
-is enough to list the tables of those outputs on which the sides differ. Where they are too many, 2ε is stated.
+For Laplace noise this is the loss itself, and never more than 2ε; c_x is the weight of the whole union seen from x.
+Where tables are too many to be listed, 2ε is stated.
 Proofs: docs/theory/unions.md.
 """
 
@@ -23,19 +23,19 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.exact import enumeration
-from holdfast.given.prices.trees import tree_price
 from holdfast.given.problem import Problem
 from holdfast.given.union import Weights, overlap, sides
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.noise.precision import PRICE_BITS, ball, working_precision
 from holdfast.privacy import Additive
 from holdfast.privacy.invariants import MOST_RECORDS, frozen_words
-from holdfast.queries import Neighbours, histogram
+from holdfast.queries import Neighbours
 
 #: States of the truth whose weights are computed at most, and pairs of states that are looked at.
 MOST_STATES = 600
 MOST_PAIRS = 400_000
 
+#: Left open by a statement, too, where tables are too many to tell.
 ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
 
 
@@ -57,7 +57,7 @@ class Price:
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
     """The price of a union of sides that exclude each other; None where none is proved.
 
-    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 4).
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 and 3).
     """
     problem = Problem(base.law, system, base.unit)
     if base.query.cells is None or not base.query.integer or base.query.grid is not None:
@@ -65,7 +65,7 @@ def union_price(base: Additive, system: System, relation: Neighbours) -> Price |
     if overlap(problem) is not None or sides(problem) is None:
         return None
     with working_precision(PRICE_BITS):
-        return _by_tables(base, problem, relation) or _by_product(base, problem, relation)
+        return _by_tables(base, problem, relation)
 
 
 def _widened(relation: Neighbours) -> Iterator[Neighbours]:
@@ -108,7 +108,7 @@ def _by_tables(base: Additive, problem: Problem, relation: Neighbours) -> Price 
             return None
         if found.losses:
             attained = base.law.integer and base.query.identity and bool((tables >= 0).all()) and wider == relation
-            left = _left(base, np.arange(base.query.n), problem.system, tables, found)
+            left = _left(base, problem.system, tables, found)
             return Price(found.largest(_weights(problem, tables)), wider, attained, *left)
     return Price(None, relation)
 
@@ -121,11 +121,9 @@ def _weights(problem: Problem, truths: Ints) -> list[arb]:
     return [Weights(found, truth).total() for truth in values]
 
 
-def _left(
-    base: Additive, outputs: Ints, system: System, tables: Ints, found: Changes
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """What differs between tables of these outputs but is altered by no allowed change: in words, and the outputs."""
-    frozen = outputs[(tables != tables[:1]).any(axis=0) & ~found.changed]
+def _left(base: Additive, system: System, tables: Ints, found: Changes) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """What differs between tables but is altered by no allowed change: in words, and the outputs."""
+    frozen = np.flatnonzero((tables != tables[:1]).any(axis=0) & ~found.changed)
     held = [np.asarray(branch.holds(tables), dtype=bool) for branch in system.branches]
     which = np.argmax(held, axis=0)
     pairs = np.array(list(found.losses), dtype=np.int64).reshape(-1, 2)
@@ -189,56 +187,3 @@ def _ends(branch: System) -> list[Any]:
     rows = branch.equalities
     fixed = [Fraction(b) / int(a) for a, b in zip(rows.A.data.tolist(), rows.b.tolist(), strict=True)]
     return [*branch.lower.tolist(), *branch.upper.tolist(), *fixed]
-
-
-def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
-    """Sides that differ on some outputs only; the others have bounds of their own (Proposition 4)."""
-    shared = _shared(problem.system)
-    if not base.query.identity or not shared.any() or shared.all():
-        return None
-    apart, common = np.flatnonzero(~shared), np.flatnonzero(shared)
-    system = System.of((), apart.size, [branch.restricted(apart) for branch in problem.system.branches])
-    part = Problem(problem.law.at(apart), system, problem.unit)
-    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
-    tables = _tables(part, records)
-    if sides(part) is None or tables is None:
-        return None
-    one = Neighbours("add-remove")
-    others = Additive(histogram(common.size), problem.law.at(common), one)
-    held = problem.system.branches[0].restricted(common)
-    boxes = tree_price(others, held, others.everything(), neighbours=one)
-    low, high = held.real_bounds()
-    if boxes is None and ((high - low >= 1) & ~held.null_space().pinned_coordinates()).any():
-        return None
-    each = ball(Fraction(0) if boxes is None or boxes.epsilon is None else Fraction(boxes.epsilon))
-    few, weights = Additive(histogram(apart.size), part.law, one), _weights(part, tables)
-    worst, found = each * records, Changes({}, np.zeros(apart.size, dtype=bool))
-    for number in range(1, records + 1):
-        listed = _listed_changes(few, tables, Neighbours("add-remove", number))
-        if listed is None:
-            return None
-        worst, found = worst.max(listed.largest(weights) + each * (records - number)), listed
-    if boxes is None and not found.losses:
-        return Price(None, relation)
-    return Price(worst, relation, False, *_left(base, apart, system, tables, found))
-
-
-def _shared(system: System) -> npt.NDArray[np.bool_]:
-    """Outputs that every side constrains in the same way, and each by itself."""
-    first = system.branches[0]
-    same = np.ones(system.n, dtype=bool)
-    for branch in system.branches:
-        same &= np.asarray((branch.lower == first.lower) & (branch.upper == first.upper), dtype=bool)
-        for rows in (branch.equalities, branch.inequalities):
-            same[rows.chosen(rows.sizes > 1).A.indices] = False
-        same &= np.array([one == other for one, other in zip(_fixed(branch), _fixed(first), strict=True)])
-    return same
-
-
-def _fixed(branch: System) -> list[set[Fraction]]:
-    """The values that rows with one output fix."""
-    found: list[set[Fraction]] = [set() for _ in range(branch.n)]
-    rows = branch.equalities.chosen(branch.equalities.sizes == 1)
-    for position, factor, right in zip(rows.A.indices.tolist(), rows.A.data.tolist(), rows.b.tolist(), strict=True):
-        found[position].add(Fraction(right) / int(factor))
-    return found

@@ -1,8 +1,8 @@
 """What the exact figures of a job give away, together with each other and with those that were published before.
 
 Every table is looked at with its own exact figures, those of the job's other tables and those of earlier releases, read
-as sums of its outputs or cells; figures about columns that it lacks are summed over these first, or joined with its
-cells. Only figures that are published anyway are read.
+as sums of its outputs or cells; figures about columns that it lacks are summed over these first. Only figures that are
+published anyway are read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from holdfast.constraints import Constraint, invariant
 from holdfast.disclosure.figures import Contradiction, Known
 from holdfast.disclosure.pinned import Disclosure, disclosure
 from holdfast.release.disclosure.figure_rows import (
-    Joint,
+    NOT_JOINED,
     in_names_of,
-    joint_cells,
     matches,
     outputs_of,
     read_all,
     single,
+    sums_tell_less,
 )
 from holdfast.release.disclosure.public_words import (
     Figures,
@@ -129,7 +129,9 @@ def given_away(
         told = dict.fromkeys((*notes, *beside.notes, *before.notes))
         found = _ranges(table, exact, list(beside.known), list(before.known), tuple(told))
         found = replace(found, before=_published_before(table, past), sums=np.union1d(beside.outputs, before.outputs))
-        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], called))
+        if found.ranges is not None and CONTRADICT not in found.notes and sums_tell_less(table, called):
+            found = replace(found, notes=(*found.notes, NOT_JOINED))
+        result.append(found)
     return result
 
 
@@ -183,61 +185,27 @@ def _ranges(
     raise found
 
 
-def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known], figures: list[Figures]) -> GivenAway:
-    """Add what figures about foreign columns tell beyond their sums, where that can be more."""
-    if found.ranges is None or CONTRADICT in found.notes:
-        return found
-    joint = joint_cells(found.table, figures)
-    if joint is None:
-        return found
-    if isinstance(joint, str):
-        return replace(found, notes=(*found.notes, joint))
-    own = [joint.lifted(each) for each in (*_structural(found.table), *exact)]
-    known = [*own, *(joint.lifted(each) for each in others), *joint.figures]
-    try:
-        more = _disclosed(found.table, known, own, EFFORT, joint)
-    except Refused as refusal:
-        return replace(found, notes=(*found.notes, f"figures about other columns are summed alone: {refusal}"))
-    if isinstance(more, Contradiction):
-        return replace(found, notes=(*found.notes, CONTRADICT))
-    narrower = Disclosure(
-        np.maximum(found.ranges.low, more.low),
-        np.minimum(found.ranges.high, more.high),
-        more.attained,
-        more.varies,
-        found.ranges.published,
-        found.table.layout.query,
-    )
-    return replace(found, ranges=narrower)
-
-
-def _disclosed(
-    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None = None
-) -> Disclosure | Contradiction:
+def _disclosed(table: Table, known: list[Known], own: list[Known], effort: float) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other; only those of `own` are published."""
     if any(each.system.branches for each in known):
-        return _on_any_side(table, known, own, effort, joint)
+        return _on_any_side(table, known, own, effort)
     plain = [replace(each, system=replace(each.system, branches=())) for each in own]
     try:
-        return disclosure(known, table.layout.query if joint is None else joint.query, effort, plain)
+        return disclosure(known, table.layout.query, effort, plain)
     except Contradiction as refusal:
         return refusal
 
 
-def _on_any_side(
-    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None
-) -> Disclosure | Contradiction:
+def _on_any_side(table: Table, known: list[Known], own: list[Known], effort: float) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
     either = next(each for each in known if each.system.branches)
     others = [each for each in known if each is not either]
     plain = replace(either, system=replace(either.system, branches=()))
-    outside = _disclosed(table, [*others, plain], own, effort, joint)
+    outside = _disclosed(table, [*others, plain], own, effort)
     if isinstance(outside, Contradiction):
         return outside
     each = effort / len(either.system.branches)
-    sides = [
-        _disclosed(table, [*others, replace(either, system=side)], own, each, joint) for side in either.system.branches
-    ]
+    sides = [_disclosed(table, [*others, replace(either, system=side)], own, each) for side in either.system.branches]
     kept = [side for side in sides if isinstance(side, Disclosure)]
     if not kept:
         return next(side for side in sides if isinstance(side, Contradiction))

@@ -1,10 +1,10 @@
-"""Published figures as rows over a table's outputs or cells, or over cells that it has jointly with other columns."""
+"""Published figures as rows over a table's outputs or cells."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy import sparse
 from holdfast.arrays import Ints
 from holdfast.constraints import invariant
 from holdfast.disclosure.figures import Known
-from holdfast.queries import histogram, workload
+from holdfast.queries import histogram
 from holdfast.release.disclosure.public_words import (
     MOST_LEAVES,
     Figures,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.release.job.table import Table
 
 
-# --- Figures about columns that a table lacks: summed over them where they are complete, or joined with its cells
+# --- Figures about columns that a table lacks: summed over them where they are complete
 # Proposition (docs/theory/pinned.md, *Foreign columns*): figures that are complete over their foreign columns, none of
 # which two groups share, tell about a table exactly what their sums over these columns tell.
 
@@ -128,7 +128,11 @@ def linked(groups: Sequence[tuple[Group, Any]], own: Iterable[str]) -> list[tupl
     return found
 
 
-def groupings(domain: Iterable[Relation]) -> dict[str, tuple[str, dict[str, str]]]:
+#: By the name of a level: the column of the leaves, and the node of every leaf.
+Groupings = dict[str, tuple[str, dict[str, str]]]
+
+
+def groupings(domain: Iterable[Relation]) -> Groupings:
     """The levels of hierarchies whose leaves have different names: the leaf's column, and the node of every leaf."""
     found = {}
     for columns, rows in domain:
@@ -142,48 +146,15 @@ def grouped_alike(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, s
     return one[0] != other[0] or all(other[1].get(leaf, node) == node for leaf, node in one[1].items())
 
 
-def joined(parts: Sequence[Relation], most: int) -> Relation | None:
-    """The combinations of all columns that every part of a domain allows (the natural join); None if beyond `most`."""
-    columns: tuple[str, ...] = ()
-    rows: list[tuple[str, ...]] = [()]
-    waiting = list(parts)
-    while waiting:
-        # Parts that share most columns with what is there keep it small.
-        part = max(waiting, key=lambda each: len(set(each[0]) & set(columns)))
-        waiting.remove(part)
-        shared = [name for name in part[0] if name in columns]
-        fresh = [k for k, name in enumerate(part[0]) if name not in columns]
-        of_part, of_rows = [part[0].index(name) for name in shared], [columns.index(name) for name in shared]
-        more: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
-        for row in part[1]:
-            more.setdefault(tuple(row[k] for k in of_part), {})[tuple(row[k] for k in fresh)] = None
-        size = sum(len(more.get(tuple(row[k] for k in of_rows), ())) for row in rows)
-        if size > most:
-            return None
-        rows = [row + end for row in rows for end in more.get(tuple(row[k] for k in of_rows), ())]
-        columns += tuple(part[0][k] for k in fresh)
-    return columns, rows
-
-
-def places(relation: Relation, columns: Sequence[str], wanted: dict[tuple[str, ...], int]) -> tuple[Ints, Ints]:
-    """The rows of a relation that have wanted values in these columns, and which of the wanted."""
-    at = [relation[0].index(name) for name in columns]
-    found = [(i, wanted.get(tuple(row[k] for k in at), -1)) for i, row in enumerate(relation[1])]
-    kept = np.array([pair for pair in found if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
-    return kept[:, 0], kept[:, 1]
-
-
 #: Tables with more cells than this are looked at only where their own closed form applies.
 MOST_CELLS = 2_000_000
-#: Joint cells of a table and of figures with other columns beyond this number are not looked at one by one.
-MOST_JOINED = 5_000
 TOO_LARGE = (
     f"some exact figures of other tables or earlier releases are not looked at, since this table has more than "
     f"{MOST_CELLS:,} cells: what they determine together is not known"
 )
-TOO_WIDE = (
-    "exact figures about other columns are summed over these and not combined further, since they have more than "
-    f"{MOST_JOINED:,} cells with this table: what they determine together beyond the sums is not known"
+NOT_JOINED = (
+    "exact figures about other columns are summed over these and not combined further: what they determine together "
+    "beyond the sums is not known"
 )
 
 
@@ -236,30 +207,39 @@ def _read(table: Table, figures: Figures) -> Readings:
     rows: list[Ints] = [np.zeros(0, dtype=np.int64)]
     notes: dict[str, None] = {}
     domain = domain_of(figures)
+    above = _above_leaves(table, domain)
     for number, group in enumerate(all_groups(figures)):
-        for read in _without_foreign_columns(table, group, domain):
+        for read in _without_foreign_columns(table, group, domain, above):
             wanted = {tuple(values): i for i, values in enumerate(read["values"])}
             counts = np.array(read["counts"], dtype=np.int64)
-            outputs = matches(outputs_of(table, read["columns"]), wanted)
+            outputs = [] if above.keys() & read["columns"] else matches(outputs_of(table, read["columns"]), wanted)
             if len({row for _, row in outputs}) == len(wanted):
                 found.append(_rows(table.layout.query, outputs, counts))
                 if number < len(figures["groups"]):
                     rows.append(single(outputs))
             elif int(table.layout.query.cells or 0) <= MOST_CELLS:
                 count = int(table.layout.query.cells or 0)
-                cells = matches(enumerate(_rows_of(_cell_columns(table, read["columns"]), count)), wanted)
+                cells = matches(enumerate(_rows_of(_cell_columns(table, read["columns"], above), count)), wanted)
                 found.append(_rows(histogram(count), cells, counts))
             else:
                 notes[TOO_LARGE] = None
     return Readings(tuple(each for each in found if each is not None), np.concatenate(rows), tuple(notes))
 
 
-def _without_foreign_columns(table: Table, group: Group, domain: list[Relation]) -> Iterator[Group]:
-    """Figures with columns of the table alone: as they are, and summed over those that it lacks or codes otherwise."""
-    own, columns = set(named_columns(table)), group["columns"]
+def _above_leaves(table: Table, domain: list[Relation]) -> Groupings:
+    """Levels of other hierarchies over leaves that are a column of the table: its cells tell them."""
+    own = named_columns(table)
+    foreign = {name: each for name, each in groupings(domain).items() if name not in own and each[0] in own}
+    leaves = {leaf: values_of(relations(table, {leaf}), leaf) for leaf, _ in foreign.values()}
+    return {name: each for name, each in foreign.items() if leaves[each[0]] <= each[1].keys()}
+
+
+def _without_foreign_columns(table: Table, group: Group, domain: list[Relation], above: Groupings) -> Iterator[Group]:
+    """Figures with columns that the cells tell: as they are, and summed over those that it lacks or codes otherwise."""
+    own, columns = {*named_columns(table), *above}, group["columns"]
     if set(columns) <= own:
         yield group
-    values = relations(table, set(columns))
+    values = [*relations(table, set(columns)), *(relation for relation in domain if set(relation[0]) & above.keys())]
     keep = [name for name in columns if name in own and values_of(domain, name) == values_of(values, name)]
     if len(keep) < len(columns):
         found = summed(group, domain, keep)
@@ -297,7 +277,12 @@ def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
     return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
 
 
-def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
+def _cell_columns(table: Table, columns: Sequence[str], above: Groupings) -> list[Texts]:
+    """The values of columns in every cell; of levels of other hierarchies those above its leaf."""
+    if above:
+        own = dict(zip(named_columns(table), _cell_columns(table, named_columns(table), {}), strict=True))
+        told = {name: [nodes[str(text)] for text in own[leaf]] for name, (leaf, nodes) in above.items()}
+        return [np.array(told[name], dtype=object) if name in told else own[name] for name in columns]
     points = np.indices([key.size for key in table.layout.keys]).reshape(len(table.layout.keys), -1)
     if table.layout.places is not None:
         return [_of_cells(table, name, points) for name in columns]
@@ -324,49 +309,18 @@ def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | N
     return Known(query, invariant(C).system(query.n), counts[used])
 
 
-# --- joint cells ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """The cells that a table has jointly with columns of other figures: a lifted query, and these figures as rows."""
-
-    query: Any
-    cell: Ints
-    figures: tuple[Known, ...]
-
-    def lifted(self, known: Known) -> Known:
-        return replace(known, query=_lifted(known.query, self.cell))
-
-
-def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
-    """Join a table with figures about other columns; None where sums over these tell all, or why it cannot be done."""
+def sums_tell_less(table: Table, several: Iterable[Figures]) -> bool:
+    """Whether figures about columns that a table lacks may tell more than their sums over these."""
     several = list(several)
-    small = int(table.layout.query.cells or 0) <= MOST_JOINED
-    used = {name for figures in several for group in all_groups(figures) for name in group["columns"]}
-    own = relations(table, None if small else used)
+    own = relations(table, {name for figures in several for group in all_groups(figures) for name in group["columns"]})
     groups: list[tuple[Group, list[Relation]]] = []
     for figures in several:
-        names = _names(domain_of(figures), own)
-        called = renamed(figures, names)
+        called = renamed(figures, _names(domain_of(figures), own))
         groups += [(group, domain_of(called)) for group in all_groups(called)]
-    columns = named_columns(table)
+    above = (name for figures in several for name in _above_leaves(table, domain_of(figures)))
+    columns = [*named_columns(table), *above]
     chosen = linked(groups, columns)
-    if not chosen or tells_all(chosen, set(columns)):
-        return None
-    tying = _tying(chosen, columns)
-    parts = [part for group, domain in chosen for part in _used(domain, group["columns"], tying)]
-    relation = joined([*own, *parts], MOST_JOINED) if small else None
-    if relation is None:
-        return TOO_WIDE
-    cell = _cells_of(own, relation)
-    found = []
-    for group, _ in chosen:
-        wanted = {tuple(values): i for i, values in enumerate(group["values"])}
-        at, row = places(relation, group["columns"], wanted)
-        entries = list(zip(at.tolist(), row.tolist(), strict=True))
-        found.append(_rows(histogram(len(relation[1])), entries, np.array(group["counts"], dtype=np.int64)))
-    return Joint(_lifted(table.layout.query, cell), cell, tuple(each for each in found if each is not None))
+    return bool(chosen) and not tells_all(chosen, set(columns))
 
 
 def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:
@@ -378,38 +332,3 @@ def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:
         recoded = name in mine and values != values_of(own, name)
         found[name] = f"{name} of {sorted(values)}" if recoded else name
     return found
-
-
-def _tying(chosen: Sequence[tuple[Group, list[Relation]]], own: Sequence[str]) -> set[str]:
-    """The table's columns, and those that tie groups with different columns, such as leaves of two hierarchies."""
-    inside: dict[str, set[tuple[str, ...]]] = {}
-    for group, domain in chosen:
-        for columns, _ in domain:
-            for name in columns if set(columns) & set(group["columns"]) else ():
-                inside.setdefault(name, set()).add(columns)
-    return {*own, *(name for name, several in inside.items() if len(several) > 1)}
-
-
-def _used(domain: Sequence[Relation], columns: Sequence[str], tying: set[str]) -> list[Relation]:
-    """A domain as far as these columns go, with those that tie them to others."""
-    found = []
-    for own, rows in domain:
-        kept = [k for k, name in enumerate(own) if name in columns or name in tying]
-        if any(own[k] in columns for k in kept):
-            distinct = dict.fromkeys(tuple(row[k] for k in kept) for row in rows)
-            found.append((tuple(own[k] for k in kept), list(distinct)))
-    return found
-
-
-def _cells_of(own: Sequence[Relation], relation: Relation) -> Ints:
-    """The table's cell to which every joint cell belongs."""
-    cell = np.zeros(len(relation[1]), dtype=np.int64)
-    for columns, rows in own:
-        at = [relation[0].index(name) for name in columns]
-        position = {row: i for i, row in enumerate(rows)}
-        cell = cell * len(rows) + np.array([position[tuple(row[k] for k in at)] for row in relation[1]], dtype=np.int64)
-    return cell
-
-
-def _lifted(query: Any, cell: Ints) -> Any:
-    return workload(sparse.csc_array(sparse.csc_array(query.columns)[:, cell]))

@@ -26,7 +26,6 @@ from holdfast.trees.normal import grains
 from holdfast.trees.normal.direct import costs as residual_costs
 from holdfast.trees.normal.direct import residuals_of
 from holdfast.trees.normal.split_problem import GAP, Problem, ResidualProblem
-from holdfast.trees.normal.written import Written
 
 #: What shares can make least.
 SQUARES, MEAN, WORST = MINIMISE = ("sum of squares", "mean relative error", "worst relative error")
@@ -156,7 +155,9 @@ def linear_parts(query: Query) -> Callable[[Floats], Floats]:
 
 
 def _problem(asked: AreaMargins, wanted: Floats) -> Problem:
-    return (Problem if grains.alike(asked.table) else Written)(asked, wanted)
+    if not grains.alike(asked.table):
+        raise Refused("best shares need recoded axes whose groups are alike in size: give shares")
+    return Problem(asked, wanted)
 
 
 def _cheapest(problem: Problem, costs: Floats) -> tuple[Floats, float, float]:

@@ -1,1 +1,0 @@
-"""Leaves that are alike given their sum."""
