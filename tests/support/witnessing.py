@@ -81,7 +81,7 @@ def published(office, place, opening=None, *, nonce=None, head=None, spec_hash=N
     for name in (told["parquet"], told["csv"], told["measurements"], told["measurements_csv"]):
         if name is not None:
             (place / name).unlink()
-    write_table_files(table, drawn, place, "", ())
+    write_table_files([(table, drawn)], place, "", {})
     told["ties"] = None if drawn.ties is None else f"{drawn.ties:016x}"
     sealed(place, certificate)
     return drawn.values

@@ -408,7 +408,7 @@ class TableSpec(Part):
             raise wrong(sentence, at=("figures",))
         return self
 
-    @cached_property
+    @property
     def added(self) -> tuple[Added, ...]:
         """The sums among the figures."""
         return tuple(each for each in self.figures if isinstance(each, Added) and each.mean is None)
@@ -435,7 +435,7 @@ class TableSpec(Part):
         """How these files call all their figures."""
         return self.called
 
-    @cached_property
+    @property
     def of_figures(self) -> tuple[TableSpec, ...]:
         """The same table for each figure that is drawn: the count, and every sum, with its part of the budget."""
         drawn = [*[COUNT] * self.counts, *self.added]
@@ -450,13 +450,11 @@ class TableSpec(Part):
                 if each.ends[0] < 0:
                     changed["hold"] = tuple(rule for rule in self.hold if rule.rule != "nonnegative")
             own = self.model_copy(update=changed)
-            for cached in ("added", "of_figures"):
-                own.__dict__.pop(cached, None)
             own.__dict__ |= {"file": self.name, "written": self.called}
             found.append(own)
         return tuple(found)
 
-    @cached_property
+    @property
     def sum_of(self) -> Added | None:
         """What is added up where this is one of `of_figures`; None: records are counted."""
         return self.added[0] if len(self.figures) == 1 and self.added else None
