@@ -319,7 +319,7 @@ def kills(folder, count, seed):
         job, place, kept = example_jobs.job_of(spec), spec.parent, set(os.listdir(spec.parent))
         lines, met, seconds = killing.warm(job, place, kept)
         share = (number + 1) * count // len(specs) - number * count // len(specs)
-        points = [*killing.spread(lines, seconds, share // 4, share // 4)]
+        points = [*killing.spread(lines, met, seconds, share // 4, share // 4)]
         points += [(line, None) for line in source.sample(met, min(len(met), share - len(points)))]
         for again, (line, after) in enumerate(points):
             found = killing.point(job, place, kept, line, after, signal.SIGKILL, again % killing.AGAIN == 0)

@@ -166,9 +166,12 @@ def warm(job, folder, kept):
     return lines, met, time.monotonic() - begin
 
 
-def spread(lines, seconds, by_line, by_time):
-    """Points along the lines and in time."""
+def spread(lines, met, seconds, by_line, by_time):
+    """Points along the lines that run, along those that are met for the first time, and in time."""
+    by_place = by_line // 2
+    by_line -= by_place
     yield from ((1 + number * (lines - 1) // max(1, by_line - 1), None) for number in range(by_line))
+    yield from ((met[number * (len(met) - 1) // max(1, by_place - 1)], None) for number in range(by_place))
     yield from ((0, seconds * (number + 0.5) / by_time) for number in range(by_time))
 
 
@@ -178,8 +181,8 @@ def main():
     how = signal.SIGKILL if way == "kill" else signal.SIGINT
     job = released.job(folder)
     kept = set(os.listdir(folder))
-    lines, _, seconds = warm(job, folder, kept)
-    for number, (line, after) in enumerate(spread(lines, seconds, by_line, by_time)):
+    lines, met, seconds = warm(job, folder, kept)
+    for number, (line, after) in enumerate(spread(lines, met, seconds, by_line, by_time)):
         print(json.dumps(point(job, folder, kept, line, after, how, number % AGAIN == 0)), flush=True)
 
 
