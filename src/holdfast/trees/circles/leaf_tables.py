@@ -10,7 +10,7 @@ from scipy import fft
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints
-from holdfast.trees.circles.weights import Weight, by_law
+from holdfast.trees.circles.weights import Weight, by_law, product
 
 #: A weight inside its bounds is nowhere 0.
 TINY = 1e-290
@@ -118,7 +118,7 @@ class LeafTable:
         result = np.empty((2, self.size, slopes.size))
         for side, sign in enumerate((-1, 1)):
             moved = sign * slopes * (places[:, None] - places[-1 if sign > 0 else 0])
-            inside = self.values @ np.exp(moved)
+            inside = product(self.values, np.exp(moved))
             falls = self.steps[side][:, None] + slopes
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 series = self.ends[side][:, None] * np.exp(falls) / -np.expm1(falls)
@@ -134,7 +134,7 @@ class LeafTable:
         logs = self.logs(length)
         large = np.flatnonzero(logs.real.max(axis=0) * numbers.min() > -FAR)
         size = min((int(large[-1]) // 16 + 1) * 16, logs.shape[1])
-        real, imaginary = counts @ logs.real[:, :size], counts @ logs.imag[:, :size]
+        real, imaginary = product(counts, logs.real[:, :size]), product(counts, logs.imag[:, :size])
         shift = (start - numbers * self.first) % length
         imaginary += np.outer(shift, np.arange(size)) % length * (2 * np.pi / length)
         result = np.empty(real.shape, dtype=np.complex128)

@@ -19,14 +19,12 @@ from holdfast.trees.circles.leaf_tables import FAR, LeafTable, rounded
 from holdfast.trees.circles.outline import Outline
 from holdfast.trees.circles.rows import NEAREST, UNIT, Rows, Sums
 from holdfast.trees.circles.tilts import Curve, Responses
-from holdfast.trees.circles.weights import Weight
+from holdfast.trees.circles.weights import Weight, product
 
 #: Lengths of circles, whose transforms are fast.
 LENGTHS = np.unique([2**a * b for a in range(4, 25) for b in (2, 3, 5)])
-#: What wraps round is below e^−ALIASES of what is computed, at the totals that are expected.
-ALIASES = 27.0
-#: The same of what lies beyond windows, as a share of ALIASES.
-OUTSIDE = 0.75
+#: What wraps round is below e^−ALIASES of what is computed, at the totals that are expected; and what is beyond windows.
+ALIASES = 18.0
 #: Standard deviations within which a total is expected.
 EXPECTED = 5.0
 #: Slopes at which tails are bounded, in units of the inverse standard deviation.
@@ -34,9 +32,11 @@ SLOPES = np.array([2.5, 4.0, 6.0, 8.0, 11.0])
 #: The least variance for which slopes are chosen.
 NARROW = 0.1
 #: By how many standard deviations of their totals a tilt may move before nodes without a weight are made again.
-FOLLOWING = 1.0
+FOLLOWING = 0.25
+#: Steps in which a tilt is found: means of very many children are far from what their responses promise.
+STEPS = 12
 #: Rows of messages that are worked on at once, and places of tables.
-ROWS, PLACES = 800, 1 << 22
+ROWS, PLACES = 1600, 1 << 22
 
 
 def transform_error(length: Array) -> Floats:
@@ -137,7 +137,9 @@ class Messages(Rows):
         falls = np.maximum([moved - poles[0], poles[1] - moved], 0.0)
         free = [self.shape.low[some] <= -LARGEST, self.shape.high[some] >= LARGEST] & (self.shape.law[some] < 0)
         falls = np.where(free, 0.0, falls)[:, :, None]
-        beyond = ((OUTSIDE * self.aliases + cumulants) / (slopes + falls)).min(axis=2).max(axis=0)
+        # What is beyond may be anywhere: it counts at each place where the node's total may be.
+        outside = self.aliases + np.log(2.5 * own + 1)
+        beyond = ((outside[None, :, None] + cumulants) / (slopes + falls)).min(axis=2).max(axis=0)
         length = lengths_above(np.maximum(far + reach, 2 * beyond) + 2)
         self.length[some], self.centre[some] = length, mean
         self.start[some] = np.rint(mean).astype(np.int64) - length // 2
@@ -174,11 +176,11 @@ class Messages(Rows):
             self._some_sums(some[a:b], counts.astype(np.float64), numbers[a:b], table)
 
     def _some_sums(self, some: Ints, counts: Floats, numbers: Ints, table: LeafTable) -> None:
-        mean, variance = counts @ table.mean, counts @ table.variance
+        known = np.stack([table.mean, table.variance, table.roughness, table.tail], axis=1)
+        mean, variance, rough, tail = product(counts, known).T
         slopes = slopes_for(variance, -table.steps[:, :][np.stack([table.ends[0] > 0, table.ends[1] > 0])])
-        cumulants = counts @ table.cumulants(slopes)
+        cumulants = np.stack([product(counts, side) for side in table.cumulants(slopes)])
         self._circles(some, mean, variance, cumulants, slopes)
-        rough, tail = counts @ table.roughness, counts @ table.tail
         for length in np.unique(self.length[some]).tolist():
             mine = np.flatnonzero(self.length[some] == length)
             numbers_, part = numbers[mine], some[mine]
@@ -216,11 +218,11 @@ class Messages(Rows):
         made = [(part, self.rows(part, fresh=True)) for part in self._parts(children)]
         for part, values in made:
             self._measured(part, values)
-        for attempt in range(5):
+        for attempt in range(STEPS):
             mean, variance = (np.add.reduceat(each[children], first) for each in (self.mean, self.variance))
             step = self._step(some, mean, variance, children, first)
             off = np.abs(step) * np.sqrt(variance) > 0.5
-            if attempt == 4 or not off.any():
+            if attempt == STEPS - 1 or not off.any():
                 break
             self.tilt[some[off]] += step[off]
             if self._follow(children[off[owner]]):
@@ -304,7 +306,7 @@ class Messages(Rows):
         most = np.minimum.reduceat(self.tilt[children] + poles[1], first) - self.tilt[some]
         low, high = np.clip(low, least, most), np.clip(high, least, most)
         free = self._free(some)
-        for _ in range(40):
+        for _ in range(16):
             middle = (low + high) / 2
             total = mean + variance * middle
             own = self.responses.own(some, total[:, None])[:, 0]

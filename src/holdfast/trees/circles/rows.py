@@ -12,7 +12,7 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Bools, Floats, Ints, ranges
 from holdfast.trees.circles.leaf_tables import ENDLESS, FAR, LEAST, TINY, LeafTable, kinds_of, powers
 from holdfast.trees.circles.outline import Outline
-from holdfast.trees.circles.weights import Weight, by_law
+from holdfast.trees.circles.weights import Weight, by_law, moments, product
 
 UNIT = 2.0**-53
 #: By half of how much Q is raised above what transforms give, for the rounding of the last steps.
@@ -116,14 +116,13 @@ class Rows:
     def sums(self, some: Ints) -> Floats:
         """Q of nodes with one circle length, on their windows."""
         length = int(self.length[some[0]])
-        values = np.zeros((some.size, length // 2 + 1), dtype=np.complex128)
+        result = np.empty((some.size, length))
         for count in np.unique(self._count[some]).tolist():
             mine = self._count[some] == count
-            values[mine, :count] = self._stored(some[mine], count)
-        result = fft.irfft(values, length, axis=1)
-        np.maximum(result, 0.0, out=result)
-        result *= 1 + 2 * EXCESS
+            result[mine] = fft.irfft(self._stored(some[mine], count), length, axis=1)
+        np.abs(result, out=result)  # of numbers below 0 the lift is larger, too
         result += self.lift[some][:, None]
+        result *= 1 + 2 * EXCESS
         # What the lift adds far away, a tilt would make large: there the bound of the tail may be smaller.
         half = length // 2
         edges = np.stack([self.centre[some] - self.start[some], self.start[some] + length - 1 - self.centre[some]])
@@ -141,8 +140,7 @@ class Rows:
         return self._store[: self._filled]
 
     def _stored(self, some: Ints, count: int) -> Array:
-        places = self._offset[some][:, None] + np.arange(count)
-        return self._store[places]
+        return np.lib.stride_tricks.sliding_window_view(self.flat, count)[self._offset[some]]
 
     def exponents(self, some: Ints, places: Array) -> Floats:
         """log w(t) + (τ_p − τ_v)·(t − middle), rows are nodes; −∞ beyond bounds."""
@@ -163,34 +161,32 @@ class Rows:
 
     def rows(self, some: Ints, fresh: bool = False) -> Floats:
         """M of nodes with one circle length, on their windows; fresh: its norm is found first."""
-        places = self.start[some][:, None] + np.arange(int(self.length[some[0]]))
+        places = self.start[some][:, None] + np.arange(float(self.length[some[0]]))
         logs, result = self.exponents(some, places), self.sums(some)
         if fresh:
             self._largest[some] = result.max(axis=1)
             self.norm[some] = logs.max(axis=1)
         logs -= self.norm[some][:, None]
-        inside = logs > -np.inf if self._bounded(some) else None
-        np.exp(logs, out=logs)
-        if fresh:
-            lift, wobble = self.lift[some], self.wobble[some]
-            excess, again = 2.2 * lift * logs.sum(axis=1), wobble
-            whole = np.einsum("ij,ij->i", result, logs)
-            if (np.maximum(excess, wobble) > 1e-4 * whole).any():  # where tails are bounded by less than the lift
-                excess = np.einsum("ij,ij->i", np.minimum(result, 2.2 * lift[:, None]), logs)
-                differs = np.where(result < lift[:, None], np.minimum(1.1 * result, wobble[:, None]), wobble[:, None])
-                again = (differs * logs).max(axis=1)
-        result *= logs
+        own = np.exp(logs, out=logs)
+        result *= own
         if fresh:
             whole = result.sum(axis=1) * (1 + 1e-9)
+            excess, again = 2.2 * self.lift[some] * own.sum(axis=1), self.wobble[some]
+            faint = np.flatnonzero(np.maximum(excess, again) > 1e-4 * whole)
+            if faint.size:  # where tails are bounded by less than the lift
+                sums, lift, wobble = self.sums(some[faint]), self.lift[some[faint], None], again[faint, None]
+                excess[faint] = np.einsum("ij,ij->i", np.minimum(sums, 2.2 * lift), own[faint])
+                again[faint] = (np.where(sums < lift, np.minimum(1.1 * sums, wobble), wobble) * own[faint]).max(axis=1)
             self.slack[some], self._again[some] = excess / whole, again / whole
-            result /= whole[:, None]
             self.norm[some] += np.log(whole)
             steep = np.abs(self.above(some) - self.tilt[some]) * places.shape[1]
             farthest = np.maximum(np.abs(places[:, 0]), np.abs(places[:, -1]))
             self.pad[some] = UNIT * (64 + 4 * (np.abs(self.norm[some]) + steep + self._log_size(some, farthest)))
-        result *= 1 + 2 * self.pad[some][:, None]
+            result *= ((1 + 2 * self.pad[some]) / whole)[:, None]
+        else:
+            result *= (1 + 2 * self.pad[some])[:, None]
         if self._bounded(some):
-            result[inside] = np.maximum(result[inside], TINY)
+            result[own > 0] = np.maximum(result[own > 0], TINY)
         else:
             np.maximum(result, TINY, out=result)
         return result
@@ -209,12 +205,9 @@ class Rows:
     def _measured(self, some: Ints, values: Floats) -> None:
         """Moments of rows, and the series beyond their windows."""
         length = values.shape[1]
-        places = np.arange(length) - length // 2
         middle = self.start[some] + length // 2
-        mass = values.sum(axis=1)
-        offset = values @ places / mass
-        self.mean[some] = middle + offset
-        self.variance[some] = np.maximum(values @ np.square(places, dtype=np.float64) / mass - offset**2, 1e-12)
+        _, offset, variance = moments(values)
+        self.mean[some], self.variance[some] = middle + offset, np.maximum(variance, 1e-12)
         largest = self._largest[some]
         for side, sign in ((0, -1), (1, 1)):
             edge = self.start[some] + (-1 if side == 0 else length)
@@ -257,7 +250,7 @@ class Rows:
         falling = (steps[:, :, None] * near[:, None, :]).reshape(slopes.size, -1)[:, :length]
         for side, sign in ((0, -1), (1, 1)):
             far = length - 1 if sign > 0 else 0
-            inside = values @ (falling[:, ::-1] if sign > 0 else falling).T
+            inside = product(values, (falling[:, ::-1] if sign > 0 else falling).T)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ratio = self.ratio[side, some][:, None] * np.exp(slopes)
                 series = np.where(ratio < 1, self.height[side, some][:, None] * ratio / (1 - ratio), np.inf)

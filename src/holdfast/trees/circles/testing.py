@@ -16,7 +16,7 @@ from holdfast.trees.circles.leaf_tables import LeafTable, powers
 from holdfast.trees.circles.messages import Messages
 from holdfast.trees.circles.outline import Outline
 from holdfast.trees.circles.tables import Table, accepted
-from holdfast.trees.circles.weights import Weight
+from holdfast.trees.circles.weights import Weight, moments
 
 
 class Doubt(NamedTuple):
@@ -101,11 +101,8 @@ class Tested:
 
     def _moments(self, nodes: Ints, values: Floats, tilts: Floats, rows: Ints) -> tuple[Floats, Floats]:
         """Means and variances of rows of messages under more tilt."""
-        weights, places = _tilted(values[rows], tilts), np.arange(values.shape[1])
-        whole = weights.sum(axis=1)
-        mean = weights @ places / whole
-        square = weights @ np.square(places, dtype=np.float64) / whole - mean**2
-        return mean + self.m.start[nodes[rows]], np.maximum(square, 1e-6)
+        _, mean, variance = moments(_tilted(values[rows], tilts))
+        return mean + (self.m.start[nodes[rows]] + values.shape[1] // 2), np.maximum(variance, 1e-6)
 
     def _row(self, node: int, values: Floats) -> Row:
         m = self.m

@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.trees.circles.outline import Outline
-from holdfast.trees.circles.weights import FEW_LAWS, Weight, by_law
+from holdfast.trees.circles.weights import FEW_LAWS, Weight, by_law, product
 
 #: Points at which a law is looked at, and the share e^−NEED of its largest weight where it is left.
 POINTS, NEED = 65, 20.0
@@ -56,6 +56,8 @@ def mean_of(weight: Weight, tilts: Floats, low: Ints, high: Ints) -> Floats:
         logs = weight.log(places) + tilt * (places - first[:, None])
         logs[few] = np.where(np.arange(POINTS) <= (last - first)[few, None], logs[few], -np.inf)
         masses = np.exp(logs - logs.max(axis=1, keepdims=True))
+        # Between points lie others, but for the ends (Euler and Maclaurin).
+        masses[~few, :: POINTS - 1] *= 0.5 + 0.5 * (POINTS - 1) / (last - first)[~few, None]
         result[:, j] = (masses * places).sum(axis=1) / masses.sum(axis=1)
     return np.clip(result, -FARTHEST, FARTHEST)
 
@@ -120,7 +122,7 @@ class Responses:
             counts = shape.leaf_start[some + 1] - shape.leaf_start[some]
             row = np.repeat(np.arange(some.size), counts) * kinds.size
             table = np.bincount(row + kind[first:last], minlength=some.size * kinds.size)
-            self.curves[some] = table.reshape(some.size, -1).astype(np.float32) @ means
+            self.curves[some] = product(table.reshape(some.size, -1).astype(np.float32), means)
 
     def own(self, some: Ints, totals: Array) -> Array:
         """The tilt that each node's own weight takes away from above where its total is this; rows are nodes."""
@@ -158,11 +160,11 @@ class Responses:
         parts = []
         for a in range(0, busy.size, step):
             part = busy[a : a + step]
-            met, curves = self._met(part), self.curves[part]
-            heights, values = met.astype(np.float64), curves.astype(np.float64)
-            for answer, height, value in zip(curves, heights, values, strict=True):
-                answer[:] = np.interp(self.grid, height, value)
-            parts.append(curves)
+            # Rows one beside another are one curve.
+            heights = np.clip(self._met(part), self.grid[0], self.grid[-1]).astype(np.float64)
+            apart = 2 * np.arange(part.size)[:, None] * (self.grid[-1] - self.grid[0])
+            wanted = np.clip(self.grid, heights[:, :1], heights[:, -1:]) + apart
+            parts.append(np.interp(wanted, (heights + apart).ravel(), self.curves[part].ravel()))
         result[~free] = np.concatenate(parts)
         return result
 
@@ -189,7 +191,7 @@ class Responses:
         first, last = (self.curves[some, right - k].astype(np.float64) for k in (1, 0))
         rise = (last - first) / (high - low)
         start = low
-        for _ in range(30):
+        for _ in range(14):
             middle = (low + high) / 2
             total = first + rise * (middle - start)
             below = middle + self.own(some, total[:, None])[:, 0] < above

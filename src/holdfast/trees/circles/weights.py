@@ -46,6 +46,29 @@ class Weight(Protocol):
         """Where, within bounds, the tilted weight is not below e^−need of its largest value; it falls beyond."""
 
 
+#: Multiplications up to which libraries of linear algebra leave a product of matrices to one thread.
+ONE_THREAD = 1 << 18
+
+
+def product(rows: Array, columns: Array) -> Array:
+    """rows @ columns, by so few rows that one thread does it: several would spend a processor on waiting."""
+    step = max(1, ONE_THREAD // max(1, columns.size))
+    if len(rows) <= step:
+        return np.asarray(rows @ columns)
+    result = np.empty((len(rows), columns.shape[1]), dtype=np.result_type(rows, columns))
+    for a in range(0, len(rows), step):
+        np.matmul(rows[a : a + step], columns, out=result[a : a + step])
+    return result
+
+
+def moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums of rows, their means, from the middle place on, and their variances."""
+    places = np.arange(rows.shape[1]) - float(rows.shape[1] // 2)
+    mass, mean, square = product(rows, np.stack([np.ones_like(places), places, places**2], axis=1)).T
+    mean = mean / mass
+    return mass, mean, square / mass - mean**2
+
+
 #: Laws up to which places are looked for law by law.
 FEW_LAWS = 8
 
