@@ -117,7 +117,7 @@ def test_no_message_is_below_what_it_stands_for(seed, monkeypatch):
         m = self.m
         message = values[at, totals - m.start[nodes]]
         logs = m.exponents(nodes, totals[:, None])[:, 0] - m.norm[nodes]
-        slack = (m.alias(nodes, totals) + 2.2 * m.lift[nodes]) / (message / np.exp(logs)) + 8 * m.pad[nodes] + 1e-9
+        slack = (m.alias(nodes, totals) + 2.2 * m.lift[nodes]) / (message / np.exp(logs)) + 8 * m.pad[nodes]
         for k in range(nodes.size):
             node = int(nodes[k])
             above = float(m.above(nodes[k : k + 1])[0])
@@ -130,7 +130,7 @@ def test_no_message_is_below_what_it_stands_for(seed, monkeypatch):
         weight = arb(1) if shape.law[node] < 0 else self.sampler.weights[int(shape.law[node])].ball(t)
         middle = int(m.start[node] + m.length[node] // 2)
         tilt = arb(doubt.above) - arb(float(m.tilt[node]))
-        share = weight * (tilt * (t - middle) - arb(doubt.norm)).exp() * sum_at(whole, t, 0) / doubt.message
+        share = weight * (tilt * (t - middle) - arb(doubt.norm)).exp() * sum_at(whole, t, 64) / doubt.message
         shares.append((float(share.mid()), self.slacks[node, 0]))
         assert not share > 1
         return True

@@ -23,7 +23,7 @@ from holdfast.trees.circles.weights import Weight, product
 
 #: Lengths of circles, whose transforms are fast.
 LENGTHS = np.unique([2**a * b for a in range(4, 25) for b in (2, 3, 5)])
-#: What wraps round is below e^−ALIASES of what is computed, at the totals that are expected; and what is beyond windows.
+#: What wraps round, or is beyond windows, is below e^−ALIASES of what is computed, at totals that are expected.
 ALIASES = 18.0
 #: Standard deviations within which a total is expected.
 EXPECTED = 5.0

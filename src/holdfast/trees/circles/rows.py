@@ -16,7 +16,7 @@ from holdfast.trees.circles.weights import Weight, by_law, moments, product
 
 UNIT = 2.0**-53
 #: By half of how much Q is raised above what transforms give, for the rounding of the last steps.
-EXCESS = 1e-10
+EXCESS = 2.0**-50
 #: How near to a pole tilts may come, as a share of it.
 NEAREST = 1 - 2.0**-15
 
