@@ -15,16 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled, put
-from holdfast.trees.nearest.levels import (
-    HIGH_CUT,
-    LENGTH,
-    LOW_CUT,
-    POSITION,
-    START,
-    leaf_moves,
-    leaf_windows,
-    units_below,
-)
 from holdfast.trees.nearest.lines import longer
 from holdfast.trees.shape.ties import tie_hash
 
@@ -34,10 +24,26 @@ UNITS = 2
 MOST_WIDENINGS = 24
 #: Units looked at before giving up: some for each output, and a fixed number. Only wildly different weights need more.
 PATIENCE_EACH, PATIENCE = 64, 1 << 22
+#: Moves up to this size have exact costs, so that they can be put right one by one.
+SURE = 2.0**50
+#: Columns of `windows`: where the costs begin, how many there are, the move before the first, whether an end is cut.
+START, LENGTH, POSITION, LOW_CUT, HIGH_CUT = range(5)
 #: Rows of `places`: a child's units taken, where its window's costs begin, whether the window is cut below or above.
 AT, OFFSET, CUT_BELOW, CUT_ABOVE = range(4)
 #: Rows of `sizes`: a leaf's weight (−1 at an inner child), and the least and the most units that can be taken.
 WEIGHT, BOTTOM, TOP = range(3)
+
+
+@compiled(inner=True)
+def _units_below(price, weight):  # type: ignore[no-untyped-def]
+    """The move x for which exactly the units that end at or below it cost less than the price."""
+    x = np.ceil((price / weight - 1.0) / 2.0)
+    if abs(x) < SURE:
+        while weight * (2.0 * x - 1.0) >= price:
+            x -= 1.0
+        while weight * (2.0 * x + 1.0) < price:
+            x += 1.0
+    return x
 
 
 @compiled(inner=True)
@@ -82,7 +88,7 @@ def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, 
     for j in range(leaf_start[k], leaf_start[k + 1]):
         weight, least, most = leaf_weight[j], lo[j], hi[j] if hi.size > 0 else np.inf
         sizes[WEIGHT, i], sizes[BOTTOM, i], sizes[TOP, i] = weight, least, most
-        x = units_below(price, weight) if weight > 0.0 else np.rint(hint[j])
+        x = _units_below(price, weight) if weight > 0.0 else np.rint(hint[j])
         places[AT, i] = np.int64(min(max(x, least), most))
         places[CUT_BELOW, i] = places[CUT_ABOVE, i] = 0
         # an unmeasured leaf's units all cost 0 and go after every tie
@@ -258,32 +264,29 @@ def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no
 
 @compiled(inner=True)
 def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-untyped-def]
-    """The price at which each output's children start, the one from above, and whether all children are alike leaves.
+    """The price at which each output's children start, and the one from above.
 
     Prices of units are twice those of the reals: they are slopes of w·x² and not of w·x²/2.
     """
     leaf_start, inner_start, _, _ = forest
     weight, _, same, own = weights
-    cut_at, outer, alike = np.empty(own.size), np.zeros(own.size), np.empty(own.size, np.bool_)
+    cut_at, outer = np.empty(own.size), np.zeros(own.size)
     for k in range(own.size):
-        alike[k] = same[k] > 0.0 and inner_start[k] == inner_start[k + 1]
         cut_at[k] = 2.0 * price[k]
         if same[k] == 0.0:
             first, last = leaf_start[k], leaf_start[k + 1]
             cut_at[k] = _cutting_price(cut_at[k], first, last, limits[0], limits[1], weight, hint)
         for c in range(inner_start[k], inner_start[k + 1]):
             outer[c] = cut_at[k]
-    return cut_at, outer, alike
+    return cut_at, outer
 
 
 @compiled(inner=True)
-def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
-    """Go down from the roots: each output's move takes the first units of its row. Alike leaves come later."""
+def _take(forest, weight, limits, hint, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
+    """Go down from the roots: each output's move takes the first units of its row."""
     leaf_start, inner_start, _, _ = forest
     places, sizes, key, cost, rank, child = rows
     for k in range(inner_x.size):
-        if alike[k]:
-            continue
         _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
         leaf_children = leaf_start[k + 1] - leaf_start[k]
         children = leaf_children + inner_start[k + 1] - inner_start[k]
@@ -313,7 +316,7 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
     count, widest = own.size, 1
     for k in range(count):
         widest = max(widest, leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k])
-    cut_at, outer, alike = _starting_prices(forest, weights, limits, price, hint)
+    cut_at, outer = _starting_prices(forest, weights, limits, price, hint)
     places, sizes, key = np.empty((4, widest), np.int64), np.empty((3, widest)), np.empty(widest, np.uint64)
     rank = np.empty(widest, np.uint64)
     rows = (places, sizes, key, np.empty(widest), rank, np.empty(widest, np.int64))
@@ -324,16 +327,8 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
     sound, widening = False, 0
     while not sound and widening < MOST_WIDENINGS:
         wanted = UNITS << widening
-        prices = (cut_at, outer, doubt)
-        used, left = leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun)
-        if used < 0:
-            costs = np.empty(2 * costs.size)
-            continue
-        patience, sound, k = left, True, count - 1
+        used, sound, k = 0, True, count - 1
         while k >= 0 and sound and patience >= 0:
-            if alike[k]:
-                k -= 1
-                continue
             children = leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k]
             total, sound = _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
             begun[k] = total + gap[k]
@@ -365,6 +360,5 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
             doubt[k] *= 2.0
     if not sound:
         return False
-    _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
-    leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, key, rank, leaf_x)
+    _take(forest, weight, limits, hint, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
     return True
