@@ -24,7 +24,7 @@ PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 TREE = (
-    "import numpy as np; from holdfast.trees.normal.passes import _upwards\n"
+    "import numpy as np; from holdfast.trees.normal.normal_passes import _upwards\n"
     "_upwards.compiled(np.array([1, 1]), np.array([False]), np.array([1.0]))\n"
 )
 HITS = "print(sum(_upwards.compiled.stats.cache_hits.values()))\n"

@@ -25,9 +25,9 @@ from holdfast.domains.intervals import bound_downwards, bound_upwards
 from holdfast.evidence import Evidence
 from holdfast.mending import search
 from holdfast.mending.classifications import Classification
-from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
 from holdfast.mending.reconciled import OPEN, Covariance, Linear
+from holdfast.mending.stated_errors import Stated
 
 if TYPE_CHECKING:
     from holdfast.mechanism.published.error_bars import ErrorBars

@@ -15,11 +15,11 @@ import numpy as np
 from holdfast.arguments import LARGEST, Frame, Number, Refused, one_of, positive
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mending.classifications import Classification, Column, derived, flat, nested_groups, paths
-from holdfast.mending.errors import Stated, column_of, stated
 from holdfast.mending.figures import Figures, Held, placed_figures, read_hold, together
 from holdfast.mending.mended import Mended
 from holdfast.mending.moving import error_bars, filled_ranges, guessed, limits, nearest
 from holdfast.mending.published import Published, argus_hierarchies, placed, read_domain, read_table
+from holdfast.mending.stated_errors import Stated, column_of, stated
 
 NORMS = ("l2", "l1")
 #: Figures with up to so many decimals are mended in steps of the last one.

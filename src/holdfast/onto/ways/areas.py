@@ -20,7 +20,7 @@ from holdfast.noise import Independent
 from holdfast.noise.error_model import ErrorModel, of_independent
 from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, bounded_quantiles, simulated_quantiles, simulated_spread
-from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
+from holdfast.onto.areas.requirements import Asked, asked_of, exact_figures
 from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells, refuse_too_many_cells
 from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors

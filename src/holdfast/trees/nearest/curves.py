@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled, put
-from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, longer, own_cost, price_at
+from holdfast.trees.nearest.price_lines import added, answer, cut, insert, leaf_line, longer, own_cost, price_at
 from holdfast.trees.shape.ties import smallest, tie_hash
 
 

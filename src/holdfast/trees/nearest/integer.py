@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled, put
-from holdfast.trees.nearest.lines import longer
+from holdfast.trees.nearest.price_lines import longer
 from holdfast.trees.shape.ties import tie_hash
 
 #: Units kept on either side of the crossing at first; more where the real and the whole prices may differ more.

@@ -17,7 +17,7 @@ from holdfast.queries.areas.area_equalities import Axes, known_sets, knows
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.contrasts import lengths, turn_one, turn_one_back
-from holdfast.trees.normal.passes import NormalPasses
+from holdfast.trees.normal.normal_passes import NormalPasses
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_s
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.frame import Frame, settle
-from holdfast.trees.normal.passes import NormalPasses
+from holdfast.trees.normal.normal_passes import NormalPasses
 
 
 @dataclass(frozen=True, eq=False)

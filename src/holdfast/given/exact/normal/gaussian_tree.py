@@ -13,7 +13,7 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-from holdfast.trees.normal.passes import NormalPasses
+from holdfast.trees.normal.normal_passes import NormalPasses
 
 #: Normal numbers that are drawn at once.
 BATCH = 1 << 22
