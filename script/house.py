@@ -56,7 +56,7 @@ BUDGET = {
     "rooms": 50,
     "subspace": 1_800,
     "system": 210,
-    "trees": 8_750,
+    "trees": 8_600,
     "version": 50,
     "workers": 50,
 }
