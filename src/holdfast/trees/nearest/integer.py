@@ -24,7 +24,7 @@ UNITS = 2
 MOST_WIDENINGS = 24
 #: Units looked at before giving up: some for each output, and a fixed number. Only wildly different weights need more.
 PATIENCE_EACH, PATIENCE = 64, 1 << 22
-#: Moves up to this size have exact costs, so that they can be put right one by one.
+#: Moves up to this size have exact costs; larger ones are refused.
 SURE = 2.0**50
 #: Columns of `windows`: where the costs begin, how many there are, the move before the first, whether an end is cut.
 START, LENGTH, POSITION, LOW_CUT, HIGH_CUT = range(5)
@@ -361,4 +361,4 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
     if not sound:
         return False
     _take(forest, weight, limits, hint, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
-    return True
+    return leaf_x.size == 0 or np.abs(leaf_x).max() < SURE
