@@ -52,7 +52,7 @@ BUDGET = {
     "queries": 4_450,
     "randomness": 350,
     "refinement": 950,
-    "release": 22_450,
+    "release": 22_670,
     "rooms": 50,
     "subspace": 1_800,
     "system": 210,

@@ -32,7 +32,7 @@ from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.records.cells import count_cells
 from holdfast.release.records.file_sources import SQLITE, begins
-from holdfast.release.records.tabulate import distinct_values
+from holdfast.release.records.tabulate import distinct_values, groups_of
 from holdfast.release.spec.sections import Elsewhere
 from holdfast.release.storage.engine import quoted_name, quoted_text
 
@@ -306,7 +306,8 @@ class _Trial:
     @property
     def _allowed(self) -> int:
         unit = self.job.spec.privacy.unit
-        return len(self.job.counting.tables) * (1 if unit is None else unit.max_records)
+        sums = (table.layout.asked.sum_of for table in self.job.counting.tables)
+        return sum(1 if each is None else each.most for each in sums) * (1 if unit is None else unit.most)
 
     def _sizes(self) -> tuple[list[int], list[int]]:
         """The sizes at which a record is added: few, and those about the numbers in the SQL; then all up to STEPS."""
@@ -318,13 +319,13 @@ class _Trial:
     def _counts(self) -> Ints:
         flat = self.job.counting
         with distinct_values(flat, self.made.path, nobody=True) as engine:
-            return np.concatenate([counted.cells for counted in count_cells(engine, flat.tables)])
+            return np.concatenate([counted.cells for counted in count_cells(engine, flat.tables, groups_of(flat))])
 
     def _add(self, name: str, columns: dict[str, tuple[str, bool]], records: int, same: bool = False) -> int:
         """Add made-up records, of one new person where `same`; return how many went in."""
         unit, person = self.job.spec.privacy.unit, self.job.spec.person
         if same and unit is not None and person in columns:
-            records = int(self.rng.integers(1, unit.max_records + 2))
+            records = int(self.rng.integers(1, unit.most + 2))
         self.number += 1
         whose, added, count = self.number, 0, self.job.spec.data.count
         places = ", ".join("?" for _ in columns)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
@@ -18,10 +17,11 @@ from holdfast.queries import Neighbours
 from holdfast.release.facts import ComparedMethod
 from holdfast.release.job.choosing import Choice, choose, choose_among
 from holdfast.release.job.errors import Errors, guessed
-from holdfast.release.job.methods import Problem, counted, lists_tables
+from holdfast.release.job.methods import Problem, lists_tables
 from holdfast.release.job.protecting import learnable, most, needed, outside_words, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
 from holdfast.release.job.slices import Division, against_outsiders, division_of, shared_noise
+from holdfast.release.job.steps import Moved
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, standing, unprotected
 from holdfast.release.ledger.accounts import Unit
@@ -101,7 +101,7 @@ class Job(Laid):
         unit = self.spec.privacy.unit
         if unit is not None and any(table.layout.kind.of_households for table in self.tables):
             return str(Unit(self.spec.person, 1))  # a household is one record of linked tables
-        return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
+        return str(Unit() if unit is None else Unit(self.spec.person, unit.records))
 
     @cached_property
     def neighbours(self) -> Neighbours:
@@ -117,8 +117,8 @@ def _table(
     choice: Choice, comparison: tuple[ComparedMethod, ...], mechanism: Mechanism, measured: Errors | None
 ) -> Table:
     """Say what a calibrated mechanism promises about its table; refuse what agents are to make and cannot."""
-    laid, held, scope = choice.layout, choice.holding, choice.problem.scope
-    division, promised, first = division_of(laid), mechanism.guarantees, counted(mechanism, scope)
+    laid, held, problem = choice.layout, choice.holding, choice.problem
+    division, promised, first = division_of(laid), problem.statements(mechanism), problem.counted(mechanism)
     if division is not None:
         method = next(each.method for each in comparison if each.chosen)
         _refuse_undivided(laid.spec, held, mechanism, division, method)
@@ -135,24 +135,24 @@ def _table(
         measured,
         mechanism,
         division,
-        tuple(replace(choice.problem.about_records(each), unit=persons) for each in promised),
-        replace(choice.problem.about_records(first), unit=persons),
+        tuple(replace(each, unit=persons) for each in promised),
+        replace(first, unit=persons),
         stands,
         more,
         unprotected(laid, held, mechanism, stands, more),
-        protection_of(lambda k: choice.problem.about(mechanism, k), choice.together, _kept(laid.spec)),
+        protection_of(lambda k: problem.about(mechanism, k), choice.together, _kept(laid.spec)),
     )
 
 
 def _kept(spec: Spec) -> int:
     """How many records of a person are kept; 1 where records are protected."""
-    return 1 if spec.privacy.unit is None else spec.privacy.unit.max_records
+    return 1 if spec.privacy.unit is None else spec.privacy.unit.records
 
 
 def _persons(laid: Layout) -> Persons | None:
     """The persons of a statement about a table; a household is one record of linked tables."""
     unit = laid.spec.privacy.unit
-    return None if unit is None else Persons(unit.column, 1 if laid.kind.of_households else unit.max_records)
+    return None if unit is None else Persons(unit.column, 1 if laid.kind.of_households else unit.records)
 
 
 def _learnable(spec: Spec, tables: tuple[Table, ...], statement: Guarantee) -> tuple[Learnable, ...]:
@@ -194,16 +194,26 @@ def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
     if laid.kind.of_households:  # a record is a household with all its rows
         neighbours = Neighbours(spec.privacy.neighbours)
-    added = laid.asked.sum_of
-    if added is not None:
-        each: dict[str, Any] = {"each": added.most, "whole": whole, "scope": spec.privacy.scope}
-        sums = Problem.of_sums(laid.query, found, neighbours, **each)
+    moved = _moved(laid)
+    if moved is not None:
+        sums = Problem.of_sums(laid.query, found, neighbours, moved, whole=whole, scope=spec.privacy.scope)
         return sums.divided(shares_of(laid, sums, _laws(spec)[0]))
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
     if laid.asked.residuals:
         _refuse_residuals(laid, found)
         return replace(alike, on_residuals=True, residuals=residual_shares(laid, neighbours))
     return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
+
+
+def _moved(laid: Layout) -> Moved | None:
+    """What one record, or person, adds to a table of sums; None: records are counted."""
+    unit, added = laid.spec.privacy.unit, laid.asked.sum_of
+    low, high = (0, 1) if added is None else added.ends
+    if unit is None or unit.max_groups is None:
+        return None if added is None else Moved(low, high)
+    if added is None and unit.max_records is not None:
+        return Moved(0, unit.max_records)  # all of them may be in one cell
+    return Moved(low, high, min(unit.max_groups, unit.max_records or unit.max_groups))
 
 
 def _refuse_residuals(laid: Layout, found: Holding) -> None:
@@ -233,7 +243,7 @@ def _neighbours(spec: Spec, found: Holding, together: int) -> Neighbours:
     does not say how many (THEORY §12).
     """
     privacy = spec.privacy
-    one = 1 if privacy.unit is None else privacy.unit.max_records
+    one = 1 if privacy.unit is None else privacy.unit.records
     many = persons_together(spec, together, exact=bool(found.exact)) if privacy.unit is not None else together
     if privacy.scope == "subspace":
         many = 1
@@ -253,7 +263,7 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
         laws = ["gaussian"] if choices[0].problem.on_residuals else _laws(spec)
         return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
     # Group privacy brings every table to the largest number of records that change together.
-    first = [_counted(choice, choose(choice, law)) for choice in choices]
+    first = [choice.problem.counted(choose(choice, law)) for choice in choices]
     records = max(statement.records for statement in first)
     whole_orders = any(statement.orders == "integer" for statement in first)
     total = Fraction(sum(Fraction(choice.layout.asked.share or 1) for choice in choices))
@@ -262,21 +272,18 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
         share = Fraction(choice.layout.asked.share or 1) / total
 
         def of_table(mechanism: Mechanism, choice: Choice = choice, share: Fraction = share) -> dict[str, Fraction]:
-            steps = -(-records // _counted(choice, mechanism).records)
+            steps = -(-records // choice.problem.counted(mechanism).records)
             if law == "laplace":
-                return {"epsilon": share * target["epsilon"] / steps}
-            if "rho" in target:
-                return {"rho": share * target["rho"] / steps**2}
-            orders = "integer" if whole_orders else "all"
-            return {"rho": share * Fraction(rho_for(target["epsilon"], target["delta"], orders)) / steps**2}
+                amount = {"epsilon": share * target["epsilon"] / steps}
+            elif "rho" in target:
+                amount = {"rho": share * target["rho"] / steps**2}
+            else:
+                orders = "integer" if whole_orders else "all"
+                amount = {"rho": share * Fraction(rho_for(target["epsilon"], target["delta"], orders)) / steps**2}
+            return choice.problem.in_steps(mechanism, amount)
 
         tables.append(_table(choice, *choose_among(choice, [law], of_table)))
     return tuple(tables)
-
-
-def _counted(choice: Choice, mechanism: Mechanism) -> Guarantee:
-    """The statement about a table that the budget counts, in records."""
-    return choice.problem.about_records(counted(mechanism, choice.problem.scope))
 
 
 def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:

@@ -14,9 +14,11 @@ from holdfast.constraints import Constraint
 from holdfast.mechanism.base_mechanisms import gaussian, laplace
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.noise_source import Conditioned, Plain
 from holdfast.privacy import Guarantee
+from holdfast.privacy.rounding import inward
 from holdfast.queries import Neighbours, Query
-from holdfast.queries.neighbours import ADD_REMOVE
+from holdfast.release.job.steps import Moved, SumDifferences
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.wording import REAL
 from holdfast.subspace import GAUSSIAN, LAWS
@@ -40,7 +42,7 @@ class Problem:
     """Everything that a method must respect: the query, what must hold, and how the noise is shared out.
 
     `on_residuals`: noise is on residuals, with the shares `residuals`; None: all alike. `protected`: which changes of
-    records the statements are about, where a record moves sums by up to `each` steps: `neighbours` are then changes of
+    records the statements are about, where a record moves sums by what is `moved`: `neighbours` are then changes of
     single steps. None: both are the same (docs/theory/sums.md).
     """
 
@@ -54,33 +56,65 @@ class Problem:
     on_residuals: bool = False
     residuals: Mapping[Any, Fraction] | None = None
     protected: Neighbours | None = None
-    each: int = 1
+    moved: Moved | None = None
 
     @classmethod
     def of_sums(
-        cls, query: Query, holding: Holding, protected: Neighbours, each: int, *, whole: bool, scope: str
+        cls, query: Query, holding: Holding, protected: Neighbours, moved: Moved, *, whole: bool, scope: str
     ) -> Problem:
         """The problem of a table of sums: records that come, go or change are so many steps that come or go."""
-        steps = Neighbours(ADD_REMOVE, protected.records * each * (1 if protected.adds else 2))
-        made = cls(query, holding.equal, holding.unequal, steps, None, whole, scope)
-        return replace(made, protected=protected, each=each)
+        made = cls(query, holding.equal, holding.unequal, moved.steps(protected), None, whole, scope)
+        return replace(made, protected=protected, moved=moved)
 
     def about_records(self, statement: Guarantee) -> Guarantee:
         """What a statement about single steps says about records: each change of these is one of so many steps."""
-        if self.protected is None:
+        if self.protected is None or self.moved is None:
             return statement
-        times = self.each * (1 if self.protected.adds else 2)
-        records = Neighbours(self.protected.kind, statement.records // times)
+        records = self.moved.records(self.protected.kind, statement.records)
         return replace(statement, neighbours=records, exact=statement.exact and records.adds, losses=())
 
     def about(self, mechanism: Mechanism, records: int, kind: str | None = None) -> Guarantee | None:
         """What a mechanism promises about so many records, perhaps of another kind of change."""
-        if self.protected is None:
+        if self.protected is None or self.moved is None:
             return mechanism.about(records, kind)
-        asked = replace(self, protected=Neighbours(kind or self.protected.kind, records))
-        assert asked.protected is not None
-        found = mechanism.about(records * self.each * (1 if asked.protected.adds else 2))
-        return None if found is None else asked.about_records(found)
+        relation = Neighbours(kind or self.protected.kind, records)
+        if self.by_norms(mechanism):
+            return mechanism.statement_for(self._differences(relation))
+        found = mechanism.about(self.moved.steps(relation).records)
+        return None if found is None else replace(self, protected=relation).about_records(found)
+
+    def statements(self, mechanism: Mechanism) -> tuple[Guarantee, ...]:
+        """Every statement about records, best first."""
+        if self.protected is not None and self.by_norms(mechanism):
+            return (mechanism.statement_for(self._differences(self.protected)),)
+        return tuple(map(self.about_records, mechanism.guarantees))
+
+    def counted(self, mechanism: Mechanism) -> Guarantee:
+        """The statement about records that the budget counts."""
+        if self.protected is not None and self.by_norms(mechanism):
+            return self.statements(mechanism)[0]
+        return self.about_records(counted(mechanism, self.scope))
+
+    def in_steps(self, mechanism: Mechanism, target: dict[str, Fraction]) -> dict[str, Fraction]:
+        """What single steps must meet for records to meet a target: more, where these cannot do all that steps can."""
+        if self.protected is None or not self.by_norms(mechanism):
+            return target
+        base = mechanism.base
+        records, steps = (base.loss(each).value for each in (self._differences(self.protected), base.everything()))
+        more = steps / records if records else Fraction(1)
+        return {name: Fraction(inward(Fraction(inward(much)) * more)) for name, much in target.items()}
+
+    def by_norms(self, mechanism: Mechanism) -> bool:
+        """Whether statements are norms of changes: noise by itself or given equalities, whatever is made of it."""
+        source = mechanism.source
+        if isinstance(source, Conditioned):
+            held = source.system
+            return source.method is None and not (held.has_inequalities or held.invariants.count or held.branches)
+        return isinstance(source, Plain)
+
+    def _differences(self, relation: Neighbours) -> SumDifferences:
+        assert self.moved is not None
+        return SumDifferences(self.query, relation, self.moved)
 
     @property
     def free(self) -> Problem:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from holdfast.arrays import Ints
 from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.spec.table import Added
-from holdfast.release.storage.engine import as_person
+from holdfast.release.storage.engine import as_person, quoted_text
 from holdfast.release.table.laid import Laid, LaidTable
 
 #: Positions that stand for a missing value and for one outside the domain.
@@ -28,6 +28,29 @@ MISSING, OUTSIDE = -1, -2
 MARKS = (MISSING, OUTSIDE)
 #: The distinct values of the records and how many have them, a table of one session.
 VALUES = "distinct_values"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Persons are counted in at most so many cells of a table, with at most so many of their records in each."""
+
+    most: int
+    records: int
+    key: str
+
+    def words(self, records: str, person: str, cell: str, each: str, kept: str, cells: Sequence[str], ends: Any) -> str:
+        """Words for what every person adds to the cells that a keyed hash of both chooses, within these ends.
+
+        Records that do not fit stay as they are, and are not counted.
+        """
+        whose, (low, high) = as_person(person, "VARCHAR"), ends
+        added = f"SELECT {cell} AS cell, {whose} AS whose, greatest({low}, least({high}, sum({each}))) AS {each}"
+        mark = f"sha256(concat_ws(chr(31), '{quoted_text(self.key)}', whose, cell))"
+        place = f"row_number() OVER (PARTITION BY whose ORDER BY {mark})"
+        chosen = f"FROM ({added} FROM ({records}) WHERE {kept} GROUP BY ALL) QUALIFY {place} <= {self.most}"
+        fitting = ", ".join("cell" if name == cell else "0" for name in cells)
+        others = f"SELECT {', '.join(cells)}, {each} FROM ({records}) WHERE NOT ({kept})"
+        return f"SELECT {fitting}, {each} {chosen} UNION ALL {others}"
 
 
 @dataclass(frozen=True)
@@ -42,10 +65,15 @@ def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for table in tables for key in table.layout.keys for column in key.columns))
 
 
-def count_cells(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> list[Counted]:
-    """Count distinct names in the engine, which has them as a table of texts t0, t1, ..., n and sums s0, s1, ..."""
-    sums = sums_of(tables)
-    records = addressed(engine, tables, *(f"s{i}" for i in range(len(sums))))
+def count_cells(
+    engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable], groups: Groups | None = None
+) -> list[Counted]:
+    """Count distinct names in the engine, which has them as a table of texts t0, t1, ..., n and sums s0, s1, ...
+
+    `groups`: persons, the last of the texts, are counted in so many cells of a table.
+    """
+    sums, person = sums_of(tables), [] if groups is None else [f"t{len(columns_of(tables))}"]
+    records = addressed(engine, tables, *(f"s{i}" for i in range(len(sums))), *person)
     everywhere = [f"cell{number}" for number in range(len(tables))]
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
@@ -53,8 +81,13 @@ def count_cells(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) 
     for number, table in enumerate(tables):
         added = table.layout.asked.sum_of
         each = "n" if added is None else f"s{sums.index(added)}"
+        counted = records
+        if groups is not None:
+            ends = (0, groups.records) if added is None else added.ends
+            words = groups.words(records, person[0], f"cell{number}", each, kept, everywhere, ends)
+            counted = f"SELECT * FROM ({words}) AS counted({', '.join([*everywhere, each])})"
         asked = f"SELECT cell{number}, coalesce(sum({each}) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
-        found = list(engine.execute(f"{asked} FROM ({records}) GROUP BY 1").fetchnumpy().values())
+        found = list(engine.execute(f"{asked} FROM ({counted}) GROUP BY 1").fetchnumpy().values())
         cell, count = (np.asarray(column, dtype=np.int64) for column in found[:2])
         result = np.zeros(int(np.prod([key.size for key in table.layout.keys], dtype=np.int64)), dtype=np.int64)
         result[cell[cell >= 0]] = count[cell >= 0]
@@ -202,7 +235,7 @@ def faults(engine: duckdb.DuckDBPyConnection, flat: Laid, table: LaidTable) -> d
         f"SELECT {named} IS NULL AS nobody, {listed} FROM ({records}) {' '.join(joins)} WHERE {fitting} "
         f"GROUP BY {named}"
     )
-    limits = [1, unit.max_records, *query.most]
+    limits = [1, unit.records, *query.most]
     over = [f"s{i} > {limit}" for i, limit in enumerate(limits)]
     broken = [f"s{i} <> 0" for i in range(len(limits), len(sums))]
     asked = ["nobody", over[0], " OR ".join(over[1:]), *broken]

@@ -25,7 +25,7 @@ from holdfast.release.records.cells import (
     sums_of,
 )
 from holdfast.release.records.sources import Asked
-from holdfast.release.records.tabulate import asked_of, distinct_values, opened, violated
+from holdfast.release.records.tabulate import asked_of, distinct_values, groups_of, opened, violated
 from holdfast.release.spec.sections import Handling
 from holdfast.release.standalone_verifier.facts import in_categories
 from holdfast.release.storage.engine import as_person
@@ -227,7 +227,7 @@ def check(job: Laid, source: Any = None) -> Check:
             f"SELECT sum(n) FILTER (WHERE {everywhere}), {', '.join(marks)} FROM ({words})"
         ).fetchall()[0]
         numbers = np.array([each or 0 for each in found], dtype=object).reshape(-1, len(_HOW))
-        filled = count_cells(engine, job.tables)
+        filled = count_cells(engine, job.tables, groups_of(job))
         tables = tuple(
             _table(engine, i, table, numbers[i].tolist(), counted.cells, used, _elsewhere(engine, job, source, table))
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
@@ -316,7 +316,7 @@ def _cut(job: Laid, source: Any, tables: tuple[CheckedTable, ...], cells: Sequen
     if wide == list(job.tables):
         return tables
     with distinct_values(Laid(job.spec, wide), source, nobody=True) as engine:
-        filled = count_cells(engine, wide)
+        filled = count_cells(engine, wide, groups_of(job))
     found = []
     for checked, table, inside, counted in zip(tables, job.tables, cells, filled, strict=True):
         cut: dict[str, float] = {}

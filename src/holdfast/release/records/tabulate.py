@@ -23,6 +23,7 @@ from holdfast.release.records.cells import (
     MISSING,
     OUTSIDE,
     VALUES,
+    Groups,
     columns_of,
     count_cells,
     nearest,
@@ -39,7 +40,7 @@ from holdfast.release.spec.origin import LAZY, Origin, of_rows
 from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import COUNTS, SECRET, Elsewhere
 from holdfast.release.spec.spec import Spec
-from holdfast.release.storage.engine import CSV, Unreadable, counting_session, watched
+from holdfast.release.storage.engine import CSV, Unreadable, as_person, counting_session, watched
 from holdfast.release.table.laid import Laid, LaidTable
 
 # --- Where confidential records come from: which kind of source reads what the spec names, or what was passed on
@@ -117,7 +118,7 @@ def tabulate(
         for table in job.tables:
             if table.layout.parts:
                 refuse_households(engine, flat, table)
-        filled = count_cells(engine, flat.tables)
+        filled = count_cells(engine, flat.tables, groups_of(flat))
     for counted in filled:
         _refuse(job, counted.found)
     if flat.tables != job.tables and any(table.layout.parts for table in job.tables):
@@ -167,6 +168,10 @@ def distinct_values(
                 made(records.origin)
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
+                if groups_of(job) is not None:
+                    whose = as_person(f"t{len(asked.columns) - 1}", "VARCHAR")
+                    nothing = "DELETE FROM {0}" if asked.left_out else "UPDATE {0} SET n = NULL"
+                    engine.execute(f"{nothing.format(VALUES)} WHERE {whose} IS NULL")
                 if nobody:
                     engine.execute(f"UPDATE {VALUES} SET n = 0 WHERE n IS NULL")
                 _refuse_uncounted(engine, job, records, asked)
@@ -183,11 +188,23 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
     if job.spec.linked:  # households are looked at one by one, and none is cut
         assert job.spec.person is not None
         return Asked((*columns_of(job.tables), job.spec.person))
+    columns = columns_of(job.tables)
     if unit is not None and job.spec.person is not None:
-        persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
+        if unit.max_records is not None:
+            persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
+        if unit.max_groups is not None:
+            columns = (*columns, job.spec.person)
     called = job.spec.data.columns
     sums = tuple((called.get(each.column, each.column), each) for each in sums_of(job.tables))
-    return Asked(columns_of(job.tables), job.spec.data.count, persons, sums, left_out)
+    return Asked(columns, job.spec.data.count, persons, sums, left_out)
+
+
+def groups_of(job: Laid) -> Groups | None:
+    """In how many cells the tables of a job count a person; None: in all of them."""
+    unit = job.spec.privacy.unit
+    if unit is None or unit.max_groups is None:
+        return None
+    return Groups(unit.max_groups, unit.max_records or 1, unit.key or job.dataset)
 
 
 @contextmanager
@@ -286,7 +303,7 @@ def _no_column(at: At, column: str, kinds: Mapping[str, str], remedy: str) -> Re
 def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Laid, records: Source, asked: Asked) -> None:
     """Refuse records of nobody (no category is a person), counts that are none, and more records than are counted."""
     some, total = engine.execute(f"SELECT count(*) > count(n), sum(n) > {MOST_RECORDS} FROM {VALUES}").fetchall()[0]
-    if some and asked.persons is not None:
+    if some and job.spec.privacy.unit is not None:
         sentence = f"some record has no {job.spec.person!r}: give every record its person, or write nulls: drop"
         raise job.spec.at["data"]["nulls"].refuse(sentence)
     if some and asked.count is not None:

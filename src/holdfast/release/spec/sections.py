@@ -266,11 +266,32 @@ MOST_ASKED = 200
 
 
 class PersonUnit(Part):
-    """A person with several records; at most `max_records` of them are kept."""
+    """A person with several records; at most `max_records` of them are kept, in at most `max_groups` cells of a table.
+
+    With `max_groups` alone a person counts once in a cell. With it, bounds of a sum are those of what a person adds to
+    a cell.
+    """
 
     column: Name
-    max_records: Count
+    max_records: Count | None = Field(None, description="How many records of a person are kept.")
+    max_groups: Count | None = Field(None, description="In how many cells of a table a person is counted at most.")
     key: Text | None = Field(None, description="Key of the hash that chooses the kept records; the dataset's name.")
+
+    @model_validator(mode="after")
+    def _limited(self) -> PersonUnit:
+        if self.max_records is None and self.max_groups is None:
+            raise wrong("say how many records of a person are kept, max_records, or in how many cells, max_groups")
+        return self
+
+    @property
+    def records(self) -> int:
+        """As how many records statements count a person: as one where groups are limited, whatever lies in them."""
+        return self.most if self.max_groups is None else 1
+
+    @property
+    def most(self) -> int:
+        """How many records of a person are counted in a table at most."""
+        return self.max_records or self.max_groups or 1
 
 
 def _unit(value: Any) -> Any:
@@ -339,7 +360,7 @@ class PrivacySpec(BudgetSpec):
 
     @model_validator(mode="after")
     def _persons_are_added(self) -> PrivacySpec:
-        many = self.unit is not None and self.unit.max_records > 1
+        many = self.unit is not None and self.unit.most > 1
         if many and self.neighbours == "replace-one":
             sentence = "persons with several records can have different numbers of them: use add-remove"
             raise wrong(sentence, at=("neighbours",), found=self.neighbours)

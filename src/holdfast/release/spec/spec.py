@@ -169,6 +169,19 @@ class Spec(Part):
         return self
 
     @model_validator(mode="after")
+    def _groups_of_persons(self) -> Spec:
+        """Groups are cells of tables, which only the process that counts knows."""
+        if self.privacy.unit is None or self.privacy.unit.max_groups is None:
+            return self
+        if self.engine != ENGINES[0] or any(table.linked for table in self.tables):
+            sentence = "max_groups goes with neither linked tables nor engine: write max_records"
+            raise wrong(sentence, at=("privacy", "unit"))
+        if any(rule.rule == "exact" for table in self.tables for rule in table.hold):
+            sentence = "beside exact figures persons are limited by their records: write max_records alone"
+            raise wrong(sentence, at=("privacy", "unit"))
+        return self
+
+    @model_validator(mode="after")
     def _households(self) -> Spec:
         linked = [table for table in (*self.several, *([] if self.table is None else [self.table])) if table.linked]
         if not linked:

@@ -95,19 +95,28 @@ def twice(certificate: Json) -> Findings:
             yield f"the spec has no table {table['name']}"
 
 
+def kept_of(unit: Json) -> tuple[int, str]:
+    """As how many records statements count a person, and what is kept of one, in words."""
+    records, groups = unit.get("max_records"), unit.get("max_groups")
+    words = f"at most {records} record{'s are' if records and records > 1 else ' is'} kept"
+    if groups is None:
+        return int(records), words
+    cells = f"at most {groups} cell{'s' if groups > 1 else ''} of a table"
+    return 1, f"{cells}, each once, are counted" if records is None else f"{words}, in {cells}"
+
+
 def protected(unit: Json | None, households: bool, promised: Json) -> str:
     """Say whom a release protects, and against which changes."""
     records, adds = promised["neighbours"]["records"], promised["neighbours"]["kind"] == "add-remove"
     shared = " if both agree in every exact figure" if promised["scope"] == "invariant-sharing" else ""
-    each = 1 if unit is None or households else unit["max_records"]
+    each = 1 if unit is None or households else kept_of(unit)[0]
     together, come = records // each, "come or go" if adds else "change"
     other = "do not" if adds else "hold any other in its place"
     whom, such, compared = "One record.", "", f"The promise compares data that hold it with data that {other}{shared}."
     if unit is not None:
         name = unit["column"]
         whom = f"One {name}, whatever their records."
-        kept = f"at most {each} record{'s are' if each > 1 else ' is'} kept"
-        such = f" A {name} is one value of the column {name!r}; of each {kept}."
+        such = f" A {name} is one value of the column {name!r}; of each {kept_of(unit)[1]}."
         if households:
             whom, such = f"One {name} with everybody in it.", ""
     if together > 1:
@@ -149,10 +158,11 @@ def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list
             "twice the rho (or epsilon, where there is no delta) of a household that comes or goes"
         )
     elif unit is not None:
-        kept = f"{unit['max_records']} record{'s are' if unit['max_records'] > 1 else ' is'} kept"
+        of_groups = "" if unit.get("max_groups") is None else " or the cell"
         sentences.append(
-            f"a person is a value of {unit['column']!r} (1, ' 1' and 1.0 are one); of each at most {kept}, chosen by a "
-            "keyed hash of the person and the record alone; all figures, exact ones too, count the kept records"
+            f"a person is a value of {unit['column']!r} (1, ' 1' and 1.0 are one); of each {kept_of(unit)[1]}, chosen "
+            f"by a keyed hash of the person and the record{of_groups} alone; all figures, exact ones too, count what "
+            "is kept"
         )
         added, shared = spec["privacy"].get("neighbours", "add-remove"), spec["privacy"].get("scope")
         if exact and added == "add-remove" and shared != "subspace":
@@ -166,6 +176,8 @@ def about_records(spec: Json, households: bool, scope: str, exact: bool) -> list
             f"every number in {told['column']!r} is brought between {told['low']} and {told['high']} and to a multiple "
             f"of {told['step']}, by itself, before it is added up"
         )
+        if unit is not None and unit.get("max_groups") is not None:
+            sentences[-1] += f", and so is the sum of what a {unit['column']} adds to a cell"
         if told["weight"]:
             sentences.append(
                 f"the weights {told['column']!r} are taken as a part of each record: what they tell of other persons, "
