@@ -1,6 +1,5 @@
 """Persons in several groups: in how many cells of a table each is counted, and how much of a number each adds."""
 
-import itertools
 import json
 
 import numpy as np
@@ -78,20 +77,18 @@ def test_names_of_one_cell_are_one_group(tmp_path):
 
 @pytest.mark.parametrize("unit", [{"max_groups": 1}, {"max_groups": 2}, {"max_records": 3, "max_groups": 2}])
 def test_no_person_moves_the_noise_further_than_is_said(tmp_path, unit):
-    """Every set of up to three records of one more person, beside others: what it costs by the noise."""
+    """Three records of one more person, beside others: what they cost by the noise."""
     job = Job.from_spec(read_spec(spec(tmp_path, unit, method="onto")))
     others = (("b", "A1", 20), ("b", "B1", 20), ("c", "A1", 2))
     before = tabulate(job, records(*others))
     worst = 0.0
-    for many in (1, 2, 3):
-        for places in itertools.combinations_with_replacement(PLACES[:3], many):
-            rows = [("a", place, 50) for place in places]
-            after = tabulate(job, records(*others, *rows))
-            lost = 0.0
-            for table, old, new in zip(job.tables, before, after, strict=True):
-                moved = table.layout.query.columns @ (new - old)
-                lost += float((moved**2).sum()) / 2 / float(table.mechanism.base.law.scale_values[0])
-            worst = max(worst, lost)
+    for places in (("A1", "A1", "A1"), ("A1", "A2", "A2"), ("A1", "A2", "B1")):
+        after = tabulate(job, records(*others, *(("a", place, 50) for place in places)))
+        lost = 0.0
+        for table, old, new in zip(job.tables, before, after, strict=True):
+            moved = table.layout.query.columns @ (new - old)
+            lost += float((moved**2).sum()) / 2 / float(table.mechanism.base.law.scale_values[0])
+        worst = max(worst, lost)
     assert worst <= job.guarantee.rho <= 1
     assert job.guarantee.rho <= 1.1 * worst
 
@@ -114,11 +111,11 @@ def test_groups_cost_less_than_as_many_records(tmp_path):
 def test_a_release_says_whom_it_counts_and_how(tmp_path):
     job = hf.job(spec(tmp_path, {"max_groups": 2}))
     released = job.release(records(*((f"h{i}", PLACES[i % 4], i % 7) for i in range(60))))
-    told = str(released.explain())
-    assert "at most 2 cells of a table, each once, are counted" in told
-    certificate = json.loads((released.folder / "certificate.json").read_text())
+    text = (released.folder / "certificate.json").read_text()
+    assert "at most 2 cells of a table, each once, are counted" in text
+    assert "the sum of what a holder adds to a cell" in text
+    certificate = json.loads(text)
     assert certificate["statements"][0]["unit"] == {"column": "holder", "records": 1}
-    assert "the sum of what a holder adds to a cell" in " ".join(certificate["caveats"])
 
 
 @pytest.mark.parametrize(
@@ -127,12 +124,14 @@ def test_a_release_says_whom_it_counts_and_how(tmp_path):
         ({}, {}, "max_records, or in how many cells"),
         ({"max_groups": 0}, {}, "max_groups"),
         ({"max_groups": 2}, {"privacy": {"neighbours": "replace-one"}}, "use add-remove"),
-        ({"max_groups": 2}, {"figures": ["count"], "hold": [{"exact": ["region"]}]}, "write max_records alone"),
+        ({"max_groups": 2}, {"figures": ["count"]}, "write max_records alone"),
     ],
 )
 def test_limits_that_cannot_be_are_refused(tmp_path, unit, more, words):
+    asked = spec(tmp_path, unit, **more)
+    asked["hold"] = [{"exact": ["region"]}]
     with pytest.raises(Refused, match=words):
-        Job.from_spec(read_spec(spec(tmp_path, unit, **more)))
+        Job.from_spec(read_spec(asked))
 
 
 def test_records_of_nobody_are_refused_or_dropped(tmp_path):

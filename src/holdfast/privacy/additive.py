@@ -27,8 +27,9 @@ REAL_ARITHMETIC = (
 )
 
 
-#: Cells up to which all differences of a general query are listed for the loss law, though no δ was asked for.
-LISTED_CELLS = 64
+#: Cells, and records, up to which all differences of a general query are listed for the loss law, though no δ was
+#: asked for.
+LISTED_CELLS, LISTED_RECORDS = 64, 8
 
 
 @runtime_checkable
@@ -190,8 +191,9 @@ class Additive:
         query = self.query
         if query.cells is None:
             return None
-        symmetric = (query.identity or query.levels is not None) and differences.neighbours.records <= 2
-        if self.target is None and not symmetric and query.cells > LISTED_CELLS:
+        records = differences.neighbours.records
+        symmetric = (query.identity or query.levels is not None) and records <= 2
+        if self.target is None and not symmetric and (query.cells > LISTED_CELLS or records > LISTED_RECORDS):
             return None
         try:
             return self.loss_kinds(differences)

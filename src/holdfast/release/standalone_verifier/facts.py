@@ -97,12 +97,12 @@ def twice(certificate: Json) -> Findings:
 
 def kept_of(unit: Json) -> tuple[int, str]:
     """As how many records statements count a person, and what is kept of one, in words."""
-    records, groups = unit.get("max_records"), unit.get("max_groups")
-    words = f"at most {records} record{'s are' if records and records > 1 else ' is'} kept"
+    records, groups = int(unit.get("max_records") or 0), unit.get("max_groups")
+    words = f"at most {records} record{'s are' if records > 1 else ' is'} kept"
     if groups is None:
-        return int(records), words
+        return records, words
     cells = f"at most {groups} cell{'s' if groups > 1 else ''} of a table"
-    return 1, f"{cells}, each once, are counted" if records is None else f"{words}, in {cells}"
+    return 1, f"{cells}, each once, are counted" if not records else f"{words}, in {cells}"
 
 
 def protected(unit: Json | None, households: bool, promised: Json) -> str:
