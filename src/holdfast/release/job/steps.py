@@ -50,7 +50,7 @@ class SumDifferences:
     def bound(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Bound:
         """Largest Σ values[which[i]]·|d_i|^p over these changes, and whether it is attained (Propositions 2 and 3)."""
         moved, many = self.moved, self.neighbours.records
-        one = self.query.bound(values, which, p, ADD_REMOVE)
+        one = self.query.bound(values, which, p, Neighbours(ADD_REMOVE))
         alone = one if moved.groups == 1 else _in_groups(self.query, values, which, p, moved.groups)
         if self.neighbours.adds:
             return Bound(alone.value * (many * moved.most) ** p, alone.exact)
@@ -59,7 +59,7 @@ class SumDifferences:
         # Within one cell a number moves from one end to the other; into another cell it goes as a whole.
         across = moved.low <= 0 <= moved.high
         within = Bound(one.value * (moved.high - moved.low if across else moved.most) ** p, one.exact and across)
-        away = self.query.bound(values, which, p, REPLACE_ONE)
+        away = self.query.bound(values, which, p, Neighbours(REPLACE_ONE))
         worst = max(within, Bound(away.value * moved.most**p, away.exact))
         return Bound(worst.value * many**p, worst.exact)
 
@@ -73,7 +73,7 @@ def _in_groups(
     query: Query, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int, groups: int
 ) -> Bound:
     """The largest Σ weights·|d|^p where a step is added to each of so many different cells (Proposition 3)."""
-    one, cells = query.bound(values, which, p, ADD_REMOVE), query.cells
+    one, cells = query.bound(values, which, p, Neighbours(ADD_REMOVE)), query.cells
     groups = min(groups, cells or groups)
     if p == 1:
         return Bound(groups * one.value, exact=False)
