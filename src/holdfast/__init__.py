@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.release.certificate.load import load
     from holdfast.release.plan import compare
     from holdfast.release.ready import job
+    from holdfast.together import combine
     from holdfast.trees.normal.split import best_shares
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
@@ -91,6 +92,7 @@ _ROOMS = {
     "release.certificate.load": ("load",),
     "release.plan": ("compare",),
     "release.ready": ("job",),
+    "together": ("combine",),
     "trees.normal.split": ("best_shares",),
 }
 __getattr__ = on_demand(__name__, _ROOMS)
@@ -113,6 +115,7 @@ __all__ = [
     "best_shares",
     "between",
     "calibrate_refinement",
+    "combine",
     "compare",
     "compose",
     "consistent",

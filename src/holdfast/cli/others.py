@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.ending import Folder, Json, NewFile, Output, Printed, Quiet, SpecFile, verb
+from holdfast.cli.ending import Ending, Folder, Json, NewFile, Output, Printed, Quiet, SpecFile, verb
 from holdfast.cli.verbs import job_of
 from holdfast.progress import command
 
@@ -76,6 +76,54 @@ def mend(
     lines = [*str(result).splitlines(), *(f"  {each}" for each in [*result.contradictions[:5], *result.broken[:5]])]
     words = "\n".join([*lines, f"written into {folder}; read {folder / 'report.html'}"])
     showing.told(json, quiet, lambda: {"folder": str(folder), **result.as_mapping()}, words)
+
+
+@verb(
+    "holdfast combine out/office-a out/office-b --output both",
+    "holdfast combine out/2026 --by month --part January=out/01 --part February=out/02",
+    "holdfast combine out/office-a out/office-b --verify both",
+)
+def combine(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of releases of one universe.")],
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column whose labels --part gives.")] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(metavar="LABEL=FOLDER", help="A folder with a part of all records.")
+    ] = None,
+    known: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Figures known without noise: names, and a column value.")
+    ] = None,
+    figure: Annotated[str | None, typer.Option(help="The column that is added up; counts.")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="A file of public keys: one signed every folder.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write.")] = None,
+    verify: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Check what was written from these.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read several releases together: one best estimate with error bars, from what they publish alone."""
+    from holdfast.arguments import Refused
+    from holdfast.cli import showing
+
+    if (by is None) == bool(part):
+        raise Refused("parts of all records need both --by COLUMN and --part LABEL=FOLDER")
+    if output is not None and os.path.exists(output):  # before any work is done for it
+        raise Refused(f"{str(output)!r} exists already: name another folder for what is combined")
+    labelled = {label: Path(folder) for label, folder in (_pair("--part", each) for each in part or ())}
+    with command(quiet=quiet or json) as step:
+        step("verifying and combining")
+        from holdfast.together import combine as combined
+
+        found = combined(*folders, parts={by: labelled} if by else None, known=known, figure=figure, key=key)
+        verdict = None if verify is None else found.verify(verify)
+        if output is not None:
+            step("writing")
+            found.write(output)
+    if verdict is not None:
+        showing.told(json, quiet, verdict.as_mapping, str(verdict))
+        if not verdict.ok:
+            raise Ending(5)
+        return
+    words = str(found) if output is None else f"{found}\nwritten into {output}"
+    showing.told(json, quiet, found.as_mapping, words)
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -448,11 +448,12 @@ class LoadedRelease:
     to_frame = frame
 
 
-def load(folder: str | Path) -> LoadedRelease:
+def load(folder: str | Path, key: str | Path | None = None) -> LoadedRelease:
     """Read a release from its folder; refused if anything in it is not as certified.
 
     Args:
         folder: what `holdfast release` made.
+        key: a file of public keys, one of which signed it.
 
     Example:
         >>> import tempfile
@@ -469,7 +470,7 @@ def load(folder: str | Path) -> LoadedRelease:
         (2, 2)
     """
     place = path_of("folder", folder)
-    wrong = verify(place).differences
+    wrong = verify(place, key=key).differences
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
     found = LoadedRelease(place, read_certificate(place))
