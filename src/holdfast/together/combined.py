@@ -140,7 +140,10 @@ class Combined:
         return np.asarray(in_unit(np.asarray(found[: self._named], dtype=np.int64), self._unit))
 
     def frame(self, backend: str | None = None, confidence: float = 0.95) -> Any:
-        """Return a data frame: the names, value, standard_error, low, high, whole, alone."""
+        """Return a data frame of a library, `backend`: the names, value, standard_error, low, high, whole, alone.
+
+        `confidence`: that of the ends.
+        """
         return frame_of(self.columns(confidence), backend)
 
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
@@ -152,7 +155,10 @@ class Combined:
         return {**self.names, **dict(zip(NUMBERS, listed, strict=True))}
 
     def interval(self, confidence: Number = 0.95) -> Floats:
-        """Return ends, (n, 2), that cover each true figure with at least this probability if what is assumed holds."""
+        """Return ends, (n, 2), that cover each true figure with at least the probability `confidence`.
+
+        If what is assumed holds.
+        """
         tail, problem, count = _tail(confidence), self.problem, self._named
         if str(tail) not in self._kept:
             if count <= MOST_BY_LAW:
@@ -175,7 +181,13 @@ class Combined:
         weights: npt.ArrayLike | None = None,
         confidence: Number = 0.95,
     ) -> Estimate:
-        """Estimate a sum of true figures, by names such as {"borough": "North"} or by one weight for every figure."""
+        """Estimate a sum of true figures.
+
+        Args:
+            where: which ones, by names: {"borough": "North"}.
+            weights: instead of names, a number for every figure.
+            confidence: the ends cover the truth with at least this probability, if what is assumed holds.
+        """
         if (where is None) == (weights is None):
             raise Refused("say what to add up by one of where (names) and weights (one number per figure)")
         asked = np.zeros(self.problem.universe.n)

@@ -157,8 +157,8 @@ class Problem:
         fine = all(each.spread.model is not None and each.spread.model.kind == "moved" for each, _ in parts)
         found = None
         if all(law is not None for law, _ in laws):
-            finer = {"blur": FINE_BLUR} if fine else {}  # where it is cheap
-            sums = Sums([(replace(law, **finer), weights) for law, weights in laws if law is not None], error)
+            finer = [(replace(law, blur=FINE_BLUR if fine else law.blur), u) for law, u in laws if law is not None]
+            sums = Sums(finer, error)
             found = sums.least_reach(tail)
             found = sums.wide_reach(tail) if found is None else found
         if found is None and not others:
