@@ -120,3 +120,23 @@ def test_figures_above_are_sums(shape):
         values = way.release(truth, hf.seeded(5)).values
         assert held.system(query.n).holds(values)
         assert (rows @ values == rows @ truth).all()
+
+
+@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
+def test_errors_of_moved_real_tables_are_those_of_dense_least_squares(law):
+    amount = {"epsilon": 1} if law is hf.laplace else {"rho": 0.5}
+    mechanism = law(QUERY, shares=SHARES, **amount).onto(hf.consistent(QUERY) & totals_of(1, 2), integer=False)
+    assert mechanism.method == "under_totals"
+    spread, variances = mechanism.unit_spread(), np.asarray(mechanism.base.law.variances)
+    system = (hf.consistent(QUERY) & totals_of(1, 2)).system(QUERY.n)
+    basis, known = system.null_space().lattice_basis().toarray().astype(float), np.isfinite(variances)
+    seen = basis[known] / np.sqrt(variances[known])[:, None]
+    covariance = basis @ np.linalg.inv(seen.T @ seen) @ basis.T
+    assert spread.standard_errors == pytest.approx(np.sqrt(covariance.diagonal()))
+    for weights in np.random.default_rng(1).normal(size=(5, QUERY.n)):
+        assert spread.variance_of(weights) == pytest.approx(weights @ covariance @ weights)
+        curvature = 1 - 1e-6 * (weights @ covariance @ weights) / 2  # E cos tX = 1 − t²Var X/2 + …
+        assert spread.characteristic.of(weights, np.array([1e-3])) == pytest.approx([curvature], abs=1e-8)
+    drawn = mechanism.noise(20_000, hf.seeded(2))
+    low, high = spread.quantiles(0.025), spread.quantiles(0.975)
+    assert ((drawn >= low) & (drawn <= high)).mean(axis=0).min() > 0.945

@@ -5,15 +5,19 @@ What is above them is not measured and has no weight, so the nearest point is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy import special
 
-from holdfast.arrays import Array, Ints, kept
+from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.noise import Independent
-from holdfast.noise.spread import STUDY, Spread, simulated_spread
+from holdfast.noise.error_model import ErrorModel, of_independent
+from holdfast.noise.reach import reach_of
+from holdfast.noise.spread import STUDY, Spread, simulated_spread, studied_quantiles
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
+from holdfast.trees.nearest.best_linear import error_variances, error_weights
 from holdfast.trees.nearest.nearest import Nearest
 from holdfast.trees.shape.under_totals import UnderTotals
 
@@ -55,7 +59,32 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
-    """Simulated errors where these fit in memory; None where there are bounds."""
-    if problem.system.has_inequalities or STUDY * problem.n > MOST_SIMULATED:
+    """Errors from those of least squares on the trees below the totals; None where there are bounds."""
+    trees = _trees(problem)
+    assert trees is not None
+    under, nearest, n = trees.under, trees.nearest, problem.n
+    if problem.system.has_inequalities:
         return None
-    return simulated_spread(simulated_errors(problem, law, image))
+    if problem.integer or problem.norm != "l2":
+        small = STUDY * n <= MOST_SIMULATED
+        return simulated_spread(simulated_errors(problem, law, image)) if small else None
+    variances = np.where(np.isinf(law.variances), 0.0, law.variances)
+    below = np.append(variances[under.kept], np.zeros(under.groups.shape[0]))
+
+    def counted(weights: Floats) -> Floats:
+        """What the noise of each output counts in the error of a weighted sum of outputs."""
+        found = np.zeros(n)
+        found[under.kept] = error_weights(nearest, under.moved(weights))[: under.kept.size]
+        return found
+
+    def variance_of(weights: Floats) -> float:
+        return float((counted(weights) ** 2 * variances).sum())
+
+    errors = np.empty(n)
+    errors[under.kept] = np.sqrt(error_variances(nearest, below)[: under.kept.size])
+    errors[under.above] = [np.sqrt(variance_of(np.eye(1, n, place)[0])) for place in under.above]
+    model = ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads)
+    if law.kind == "gaussian" and not law.integer:
+        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=replace(model, kind="normal"))
+    quantiles, measured = studied_quantiles(simulated_errors(problem, law, image), law, errors)
+    return Spread(errors, variance_of, quantiles, measured, reach_of(law), of_independent(law, counted), model)

@@ -62,7 +62,7 @@ def _share(response, slope):  # type: ignore[no-untyped-def]
     return response / slope if slope > 0.0 else 0.0
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=300_000)
 def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inner_error, leaf, inner):  # type: ignore[no-untyped-def]
     """Fill in the variances of the final errors; an unmeasured or exact output's own error counts nothing."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)
@@ -105,7 +105,7 @@ def _final(own, part, kept, below, above):  # type: ignore[no-untyped-def]
     return max(found, 0.0)
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=300_000)
 def _weights(leaf_start, inner_start, variance, weight, exact, leaf_weight, leaf, inner):  # type: ignore[no-untyped-def]
     """Replace the weights of outputs by those of their measurement errors: the transposed map, W N(NᵀWN)⁻¹Nᵀ."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)
