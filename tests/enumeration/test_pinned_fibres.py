@@ -284,6 +284,8 @@ def test_one_total_of_bounded_cells(seed):
     held = hf.invariant(np.ones((1, 4), dtype=int)) & hf.between(low, high)
     found = hf.pinned(hf.histogram(4), held, truth=truth, of=query)
     check(found, listed @ query.columns.T.toarray())
+    twice = hf.pinned(hf.histogram(4), held & hf.invariant(2 * [[1, 1, 1, 1]]), truth=truth, of=query)
+    check(twice, listed @ query.columns.T.toarray())
     endless = hf.pinned(hf.histogram(4), hf.invariant(np.ones((1, 4), dtype=int)), truth=truth, of=query)
     every = tables(np.ones((1, 4), dtype=int), [truth.sum()], int(truth.sum()))
     check(endless, every @ query.columns.T.toarray())

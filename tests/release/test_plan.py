@@ -4,12 +4,14 @@ import json
 import math
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from holdfast.release.explain import explain
-from holdfast.release.job.errors import FAR, GUESS, LAW
+from holdfast.release.job import choosing
+from holdfast.release.job.errors import FAR, GUESS, LAW, Errors, LevelErrors
 from holdfast.release.plan import RECORD_BYTES, _uneven, plan
 from holdfast.release.records import tabulate
 from holdfast.release.spec.places import SpecError
@@ -187,3 +189,20 @@ def test_what_is_not_simulated_is_never_better(tmp_path, method):
     assert of[better] <= 1.02 * of[method]
     guessed = job(tmp_path, tree(table="guess: 30", rest=holds)).tables[0].comparison
     assert not any(each.refused for each in guessed)
+
+
+def test_methods_that_few_tables_leave_open_are_simulated_more(monkeypatch):
+    """Of two whose errors are near each other both are measured again; one that is far behind is not."""
+    scores = {("given", choosing.COMPARED): 9.0, ("onto", choosing.COMPARED): 2.0, ("both", choosing.COMPARED): 2.5}
+    scores |= {("onto", choosing.NUMBERS): 3.0, ("both", choosing.NUMBERS): 2.4}
+    levels = {key: LevelErrors("zone", 1, score, 1.0, 0.2) for key, score in scores.items()}
+
+    def measured(_, one, __, numbers):
+        return Errors((levels[one.method, numbers],), LAW, 10 if numbers == choosing.COMPARED else 30)
+
+    monkeypatch.setattr(choosing, "_measured", measured)
+    monkeypatch.setattr(choosing, "_never_better", lambda *_: None)
+    monkeypatch.setattr(choosing, "simulated_tables", lambda *_: 30)
+    tried = [choosing.Tried(method, "laplace", object()) for method in ("given", "onto", "both")]
+    choosing._measure(SimpleNamespace(layout=None), tried)
+    assert [each.errors.score for each in tried] == [9.0, 3.0, 2.4]

@@ -80,8 +80,9 @@ def _blocks(rows: CellRows, targets: sparse.csr_array) -> list[_Block]:
     A, G = (sparse.csr_array(of[:, open_cells]) for of in (rows.A, rows.G))
     T = sparse.csr_array(targets[:, open_cells])
     M = sparse.csr_array(sparse.vstack([A, G], format="csr"))
-    graph = sparse.csr_array((np.ones(M.nnz), M.indices, M.indptr), shape=M.shape)
-    _, label = csgraph.connected_components(sparse.csr_array(graph.T @ graph), directed=False)
+    rows_first = np.append(M.indptr, np.full(M.shape[1], M.nnz))  # a row is joined with its cells: totals are long
+    graph = sparse.csr_array((np.ones(M.nnz), M.indices + M.shape[0], rows_first), shape=(sum(M.shape), sum(M.shape)))
+    label = csgraph.connected_components(graph, directed=False)[1][M.shape[0] :]
     found = []
     order = np.argsort(label, kind="stable")
     for cells in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
@@ -177,7 +178,9 @@ class _Block:
     def _one_total(self) -> bool:
         """Write down the ranges of sums of cells where one total of all cells is all that is known beside bounds."""
         rows, total = self.rows, int(self.rows.b[0]) if self.rows.A.shape[0] else 0
-        if rows.A.shape[0] != 1 or rows.G.shape[0] or rows.A.nnz < rows.n or (rows.A.data != 1).any():
+        if not rows.A.shape[0] or rows.G.shape[0] or rows.A.nnz < rows.A.shape[0] * rows.n or (rows.A.data != 1).any():
+            return False
+        if (rows.b != total).any():  # the same total of several releases is one; others contradict each other
             return False
         endless = rows.high >= LARGEST
         most = np.where(endless, 0, rows.high)

@@ -6,6 +6,7 @@ What is above the totals is not measured: the law of the rest is that of these t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -78,12 +79,15 @@ def spread(problem: Problem) -> Spread | None:
     errors[under.kept] = found.standard_errors[: under.kept.size]
     errors[under.above] = [np.sqrt(variance_of(row)) for row in rows]
 
+    @cache
+    def reach(tail: float) -> list[float]:
+        return [_reach(law, under.moved(row), error, tail) for row, error in each]
+
     def quantiles(p: float) -> Array:
         places = found.quantiles(p)
         result = np.empty(n, dtype=np.float64)
         result[under.kept] = places[: under.kept.size]
-        tail, sign = min(p, 1 - p), 1 if p > 0.5 else -1
-        result[under.above] = [sign * _reach(law, under.moved(row), error, tail) for row, error in each]
+        result[under.above] = np.copysign(reach(min(p, 1 - p)), p - 0.5)
         return result
 
     law, each = found.characteristic, list(zip(rows, errors[under.above].tolist(), strict=True))

@@ -37,6 +37,8 @@ from holdfast.release.table.wording import REAL, in_words_of_the_spec
 DIGITS = 2
 #: So much of the least expected error a method with error bars may have and is chosen before one without.
 WORTH_ERROR_BARS = 1.02
+#: Of two simulated errors the larger may be the better one within so many standard errors of their difference.
+UNSURE = 3
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -104,8 +106,8 @@ def choose_among(
 
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
     methods calibrated to the same total guarantee; one that can have error bars (THEORY H10) before one that cannot, if
-    it has less than 2 % more. Where there is nothing to choose, no errors are measured. Few tables compare;
-    more are simulated for the chosen method.
+    it has less than 2 % more. Where there is nothing to choose, no errors are measured. Few tables compare; more are
+    simulated for the chosen method, and where few leave open which is better.
     """
     pairs = [(law, method) for law in laws for method in choice.methods(law) if fits(method, law)]
     pairs = pairs or [(law, method) for law in laws for method in choice.methods(law)]  # each says why it does not
@@ -124,9 +126,7 @@ def choose_among(
         worth = WORTH_ERROR_BARS * rank[-1]
         others = [one for one in drawn if can_have_error_bars(one[2]) and one[0][0] <= rank[0] and one[0][-1] <= worth]
         rank, number, chosen = min(others, key=lambda one: one[:2], default=(rank, number, chosen))
-    found = tried[number].errors
-    if found is not None and 0 < found.tables < simulated_tables(choice.layout, chosen, NUMBERS):
-        tried[number].errors = _measured(choice, tried[number], chosen, NUMBERS)
+    _measure_more(choice, tried[number])
     return tuple(each.fact(tried[number]) for each in tried), chosen, tried[number].errors
 
 
@@ -143,11 +143,25 @@ def _tried(choice: Choice, law: str, method: str, target: Target) -> Tried:
 
 
 def _measure(choice: Choice, tried: list[Tried]) -> None:
-    """Measure the errors of all methods that could be the best."""
+    """Measure the errors of all methods that could be the best, and better of those that few tables leave open."""
     for each in tried:
         each.refused = each.refused or _never_better(choice, each, tried)
         if each.mechanism is not None and each.refused is None:
             each.errors = _measured(choice, each, each.mechanism, COMPARED)
+    known = [(each, each.errors) for each in tried if each.errors is not None and each.errors.tables]
+    best = min((measured for _, measured in known), key=lambda measured: measured.score, default=None)
+    for each, measured in known if best is not None else ():
+        if measured.score - best.score <= UNSURE * math.hypot(measured.uncertain, best.uncertain):
+            _measure_more(choice, each)
+
+
+def _measure_more(choice: Choice, one: Tried) -> None:
+    """Measure the errors of a method on more tables, where more are simulated than compare."""
+    mechanism, known = one.mechanism, one.errors
+    if mechanism is None or known is None or not known.tables:
+        return
+    if known.tables < simulated_tables(choice.layout, mechanism, NUMBERS):
+        one.errors = _measured(choice, one, mechanism, NUMBERS)
 
 
 def _never_better(choice: Choice, one: Tried, tried: list[Tried]) -> str | None:

@@ -111,6 +111,11 @@ class Errors:
         """The mean over the levels of their mean absolute errors: every level counts the same."""
         return float(np.mean(self.absolute))
 
+    @property
+    def uncertain(self) -> float:
+        """The standard error of the score."""
+        return math.hypot(*(level.uncertain for level in self.levels)) / len(self.levels)
+
 
 def errors(
     layout: Layout,
