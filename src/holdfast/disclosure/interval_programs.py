@@ -79,9 +79,9 @@ def _blocks(rows: CellRows, targets: sparse.csr_array) -> list[_Block]:
     b, h = rows.b - rows.A @ fixed, rows.h - rows.G @ fixed
     A, G = (sparse.csr_array(of[:, open_cells]) for of in (rows.A, rows.G))
     T = sparse.csr_array(targets[:, open_cells])
-    M = sparse.csr_array(sparse.vstack([A, G], format="csr"))
-    rows_first = np.append(M.indptr, np.full(M.shape[1], M.nnz))  # a row is joined with its cells: totals are long
-    graph = sparse.csr_array((np.ones(M.nnz), M.indices + M.shape[0], rows_first), shape=(sum(M.shape), sum(M.shape)))
+    M = sparse.coo_array(sparse.vstack([A, G]))
+    edges = np.ones(M.nnz), (M.coords[0], M.coords[1] + M.shape[0])  # from a row to its cells: totals are long
+    graph = sparse.csr_array(edges, shape=(sum(M.shape), sum(M.shape)))
     label = csgraph.connected_components(graph, directed=False)[1][M.shape[0] :]
     found = []
     order = np.argsort(label, kind="stable")
@@ -177,14 +177,13 @@ class _Block:
 
     def _one_total(self) -> bool:
         """Write down the ranges of sums of cells where one total of all cells is all that is known beside bounds."""
-        rows, total = self.rows, int(self.rows.b[0]) if self.rows.A.shape[0] else 0
-        if not rows.A.shape[0] or rows.G.shape[0] or rows.A.nnz < rows.A.shape[0] * rows.n or (rows.A.data != 1).any():
-            return False
-        if (rows.b != total).any():  # the same total of several releases is one; others contradict each other
+        rows, total = self.rows, int(self.rows.b.max(initial=0))  # the same total of several releases is one
+        if not rows.b.size or rows.b.min() < total or rows.G.shape[0] or rows.A.nnz < rows.b.size * rows.n:
             return False
         endless = rows.high >= LARGEST
         most = np.where(endless, 0, rows.high)
-        if (self.targets.data != 1).any() or not rows.low.sum() <= total <= (LARGEST if endless.any() else most.sum()):
+        ones = (self.targets.data == 1).all() and (rows.A.data == 1).all()
+        if not ones or not rows.low.sum() <= total <= (LARGEST if endless.any() else most.sum()):
             return False
         outside = rows.low.sum() - self.targets @ rows.low, most.sum() - self.targets @ most
         open_end = endless.sum() > self.targets @ endless.astype(np.int64)

@@ -5,18 +5,16 @@ What is above them is not measured and has no weight, so the nearest point is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import special
 
 from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.noise import Independent
-from holdfast.noise.error_model import ErrorModel, of_independent
-from holdfast.noise.reach import reach_of
-from holdfast.noise.spread import STUDY, Spread, simulated_spread, studied_quantiles
-from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
+from holdfast.noise.spread import Spread
+from holdfast.onto.problem import Problem, Ties
+from holdfast.onto.ways.hierarchy import Linear, spread_of
 from holdfast.trees.nearest.best_linear import error_variances, error_weights
 from holdfast.trees.nearest.nearest import Nearest
 from holdfast.trees.shape.under_totals import UnderTotals
@@ -62,29 +60,18 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     """Errors from those of least squares on the trees below the totals; None where there are bounds."""
     trees = _trees(problem)
     assert trees is not None
-    under, nearest, n = trees.under, trees.nearest, problem.n
-    if problem.system.has_inequalities:
-        return None
-    if problem.integer or problem.norm != "l2":
-        small = STUDY * n <= MOST_SIMULATED
-        return simulated_spread(simulated_errors(problem, law, image)) if small else None
-    variances = np.where(np.isinf(law.variances), 0.0, law.variances)
-    below = np.append(variances[under.kept], np.zeros(under.groups.shape[0]))
+    under, n = trees.under, problem.n
 
     def counted(weights: Floats) -> Floats:
-        """What the noise of each output counts in the error of a weighted sum of outputs."""
         found = np.zeros(n)
-        found[under.kept] = error_weights(nearest, under.moved(weights))[: under.kept.size]
+        found[under.kept] = error_weights(trees.nearest, under.moved(weights))[: under.kept.size]
         return found
 
-    def variance_of(weights: Floats) -> float:
-        return float((counted(weights) ** 2 * variances).sum())
+    def linear(variances: Floats) -> Linear:
+        below = np.append(variances[under.kept], np.zeros(under.groups.shape[0]))
+        errors = np.empty(n)
+        errors[under.kept] = np.sqrt(error_variances(trees.nearest, below)[: under.kept.size])
+        errors[under.above] = [(counted(np.eye(1, n, k)[0]) ** 2 @ variances) ** 0.5 for k in under.above.tolist()]
+        return errors, counted
 
-    errors = np.empty(n)
-    errors[under.kept] = np.sqrt(error_variances(nearest, below)[: under.kept.size])
-    errors[under.above] = [np.sqrt(variance_of(np.eye(1, n, place)[0])) for place in under.above]
-    model = ErrorModel("moved", law, lambda: problem.space.rows, problem.spreads)
-    if law.kind == "gaussian" and not law.integer:
-        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p), model=replace(model, kind="normal"))
-    quantiles, measured = studied_quantiles(simulated_errors(problem, law, image), law, errors)
-    return Spread(errors, variance_of, quantiles, measured, reach_of(law), of_independent(law, counted), model)
+    return spread_of(problem, law, image, linear)
