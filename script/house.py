@@ -46,7 +46,7 @@ BUDGET = {
     "page": 1_250,
     "papers": 2_950,
     "pictures": 700,
-    "privacy": 4_150,
+    "privacy": 4_165,
     "progress": 200,
     "proving": 350,
     "queries": 4_450,

@@ -12,7 +12,8 @@ import pytest
 import released
 from holdfast.arguments import Refused
 from holdfast.pictures import number
-from holdfast.privacy.words import describe
+from holdfast.privacy.odds import in_words
+from holdfast.privacy.words import describe, grounds
 from holdfast.randomness import seeded
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
@@ -92,8 +93,11 @@ def test_the_page_says_what_is_certified(folders, kind):
     certificate = load(folders[kind]).certificate
     told = [words for words in certificate.unprotected if words.startswith("published exactly:")]
     assert all(text.lower().count(words) == 1 for words in told)
-    for statement in certificate.statements:
-        assert describe(statement, columns=False, figures=statement is not certificate.statements[0]) in text
+    first, *others = certificate.statements
+    assert grounds(first) in text
+    assert text.count(in_words(first)) == 1
+    for statement in others:
+        assert describe(statement, columns=False) in text
     first = certificate.statements[0].columns
     assert len(first) > 1
     letters = "".join(text.split())  # some words of an answer stand out

@@ -227,8 +227,14 @@ def _comparison(table: Any) -> Table:
     shown.add_column("mean error over levels", justify="right")
     shown.add_column("")
     several = len({each.noise for each in table.comparison}) > 1
+    alike: dict[str, list[str]] = {}  # methods that are refused for one reason share a row
     for each in table.comparison:
-        name = f"{each.method} ({each.noise})" if several else each.method
+        alike.setdefault(each.refused or f"{each.method} {each.noise}", []).append(each.method)
+    for each in table.comparison:
+        if each.refused and each.method != alike[each.refused][0]:
+            continue
+        name = ", ".join(dict.fromkeys(alike[each.refused])) if each.refused else each.method
+        name = f"{name} ({each.noise})" if several else name
         if each.basis is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}" if each.error_bars is None else each.refused))
         else:

@@ -21,7 +21,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from holdfast.pictures import card, number, rows_of, table_of
 from holdfast.privacy.losses.integer_gaussian import losses_delta
-from holdfast.privacy.words import Statement, change, factor, figure, learnt, whom
+from holdfast.privacy.words import Statement, assumed, change, describe, factor, figure, grounds, learnt, whom
 
 #: Far more than the error of the functions above in doubles; results are rounded up by it.
 MARGIN = 1e-12
@@ -127,6 +127,16 @@ def in_words(statement: Statement) -> str:
         f"Take two versions of the data{shared}; one becomes the other when {change(statement)}. Somebody who thought "
         f"both equally likely sees {seen}, and guesses which is the true one. {right}"
     )
+
+
+def promised(statement: Statement) -> list[str]:
+    """Say what a statement promises to somebody who signs it: how strongly, of whom, on what grounds."""
+    if statement.void:
+        return [describe(statement, columns=False, figures=False)]
+    told = [(sign, amount) for sign, amount in amounts(statement) if sign != "μ" or statement.mu is not None]
+    strength = ", ".join(f"{sign} = {amount}" for sign, amount in told)
+    notes = [f"Note: {words}." for words in statement.caveats]
+    return [f"{strength}. {in_words(statement)}", *assumed(statement), grounds(statement), *notes]
 
 
 # --- cards for notebooks ----------------------------------------------------------------------------------------------

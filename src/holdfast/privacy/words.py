@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Protocol
 
 from holdfast.queries.neighbours import Neighbours
@@ -119,15 +121,8 @@ def describe(guarantee: Statement, *, columns: bool = True, figures: bool = True
         sentences.extend(_strength(guarantee))
     sentences.extend(_scope(guarantee))
     sentences.extend(f"Not protected: {_plain(item)}." for item in guarantee.unprotected if figures)
-    if guarantee.assumes:
-        held = "; ".join(_plain(item) for item in guarantee.assumes)
-        sentences.append(f"It assumes of every possible dataset: {held}.")
-    if guarantee.void:
-        sentences.append(f"The reason: {_plain(guarantee.because)}.")
-    elif guarantee.status == "proved":
-        sentences.append(f"This is proved: {_plain(guarantee.because)}.")
-    else:
-        sentences.append(f"This rests on an estimate and is not proved: {_plain(guarantee.because)}.")
+    sentences.extend(assumed(guarantee))
+    sentences.append(grounds(guarantee))
     if not guarantee.void:
         sentences.append(
             "The figure is attained: no smaller one is true."
@@ -138,15 +133,29 @@ def describe(guarantee: Statement, *, columns: bool = True, figures: bool = True
     return " ".join(sentences)
 
 
+def assumed(guarantee: Statement) -> list[str]:
+    held = "; ".join(_plain(item) for item in guarantee.assumes)
+    return [f"It assumes of every possible dataset: {held}."] if held else []
+
+
+def grounds(guarantee: Statement) -> str:
+    known = "This is proved" if guarantee.status == "proved" else "This rests on an estimate and is not proved"
+    return f"{'The reason' if guarantee.void else known}: {_plain(guarantee.because)}."
+
+
 def _plain(text: str) -> str:
     return text.strip().rstrip(".")
 
 
-def learnt(guarantee: Statement) -> list[str]:
-    """Say of every column whether somebody can learn it, those of one answer together."""
+def learnt(guarantee: Statement, together: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Say of every column whether somebody can learn it, those of one answer together.
+
+    `together`: how many records must change together before a column can take another value, where that is known.
+    """
     answers: dict[str, list[str]] = {}
     for row in guarantee.columns:
-        answers.setdefault(row.answer, []).append(row.column)
+        needed = f"; {together[row.column]}" if together.get(row.column) else ""
+        answers.setdefault(f"{row.answer}{needed}", []).append(row.column)
     told = (f"{', '.join(named)}: {answer}." for answer, named in answers.items())
     return [f"{words[:1].upper()}{words[1:]}" for words in told]
 

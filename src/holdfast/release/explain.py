@@ -37,12 +37,11 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     past = book.past(job.dataset, job.unit)
     told = so_far(job, past.figures)
     outside = outside_words(job.tables, job.guarantee)
-    promised = [] if job.guarantee.void else [odds.in_words(job.guarantee)]
     found = {
         LEARN: learnt(job.guarantee),
         "Who is protected": [protected(job.spec, job.guarantee)],
         "What is asked for": [_asked(job)],
-        "What the release promises": [describe(job.guarantee, columns=False, figures=False), *promised],
+        "What the release promises": odds.promised(job.guarantee),
         **_protects(job, outside),
         "What holds in every table": [
             sentence_about(

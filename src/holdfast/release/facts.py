@@ -244,6 +244,16 @@ class ProtectedColumn(Model):
     rho: float | None
     in_words: str
 
+    @property
+    def needed(self) -> str:
+        """How many must change together, of the words that say it; nothing where no number changes it, or one does."""
+        words = self.in_words.removeprefix(f"{self.column}: ").partition(";")[0].partition(",")[0]
+        return (
+            ""
+            if self.records is None or self.records == 1
+            else f"it takes up to {words.removeprefix('at most ')} together"
+        )
+
 
 class Protects(Model):
     """What statements protect, column by column; `records` is what changes everything that can change at all."""

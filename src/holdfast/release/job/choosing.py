@@ -149,8 +149,8 @@ def _measure(choice: Choice, tried: list[Tried]) -> None:
         if each.mechanism is not None and each.refused is None:
             each.errors = _measured(choice, each, each.mechanism, COMPARED)
     known = [(each, each.errors) for each in tried if each.errors is not None and each.errors.tables]
-    best = min((measured for _, measured in known), key=lambda measured: measured.score, default=None)
-    for each, measured in known if best is not None else ():
+    for each, measured in known:
+        _, best = min(known, key=lambda one: one[1].score)
         if measured.score - best.score <= UNSURE * math.hypot(measured.uncertain, best.uncertain):
             _measure_more(choice, each)
 

@@ -7,7 +7,6 @@ less, errors to a digit or two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from markupsafe import Markup, escape
 
 from holdfast.pictures import Picture, bands, bars, curves, number, parts
 from holdfast.privacy import odds
-from holdfast.privacy.words import Learnable, describe, learnt
+from holdfast.privacy.words import Learnable, learnt
 from holdfast.release.certificate.certificate import Certificate, read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.facts import Level, TableCertificate
@@ -26,11 +25,7 @@ from holdfast.release.table.wording import (
     LEARN,
     NOT_COVERED,
     as_sentence,
-    held,
-    percent,
     sentence_about,
-    ways_in_words,
-    words_about,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +37,7 @@ def contents(certificate: Certificate) -> list[str]:
     several = len(certificate.tables) > 1
     return [
         f"{f'{table.name}: ' if several else ''}{table.rows:,} figures "
-        f"({', '.join(f'{level.level} {level.figures:,}' for level in table.noise_by_level)})."
+        f"({'; '.join(f'{level.level} {level.figures:,}' for level in table.noise_by_level)})."
         for table in certificate.tables
     ]
 
@@ -176,6 +171,7 @@ def _share(text: str) -> float:
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"
+NOT_HIDDEN = "No promise hides these figures: each is known as it is in the data."
 UNSAID = "The publisher keeps this out of the folder: whoever has the ledger sees it with holdfast ledger remaining."
 
 
@@ -185,73 +181,40 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
     verdict = verify(place)
     if not verdict.ok:  # what it promises may be no more true than its files
         return {CHANGED: [f"{check.name}: {check.sentence}." for check in verdict.differences]}
-    checked = [f"Every file is as certified; {len(verdict.checks)} checks passed, every sum and bound exactly."]
     certificate = read_certificate(place)
-    first = certificate.statements[0]
-    software = certificate.software
+    first, version = certificate.statements[0], certificate.software.version
+    exact = [as_sentence(words, certificate.tables) for words in certificate.unprotected]
     found = {
-        LEARN: learnt(first),
-        "Who is protected": [certificate.protected],
         "What this is": [
-            f"{certificate.title}, released on {certificate.date} by holdfast {software.version} as "
-            f"{certificate.release}; asked for: {Budget.from_mapping(certificate.asked)} in total.",
+            f"{certificate.title}, released on {certificate.date} by holdfast {version} as {certificate.release}.",
             *contents(certificate),
+            f"Every file is as certified; {len(verdict.checks)} checks passed, every sum and bound exactly.",
         ],
-        "What was checked": checked,
-        "What the release promises": [describe(first, columns=False, figures=False)],
-        "What is assumed of all data": [f"{words[:1].upper()}{words[1:]}." for words in first.assumes],
-        "What may be quoted": quotable(certificate),
-        "How many must change together": _together(certificate.tables),
-        "What is given away": [as_sentence(words, certificate.tables) for words in certificate.unprotected]
-        or ["Nothing is published exactly: every figure is protected."],
-        "What was spent": certificate.spent or [UNSAID],
-        "What holds in every table": [
-            sentence_about(table.name, f"{held(table.holds, exact=False)}.") for table in certificate.tables
-        ],
+        "Who is protected": [certificate.protected],
+        LEARN: [*learnt(first, together(certificate.tables)), *([HOW] if first.scope != "all" else [])],
+        "What the release promises": odds.promised(first),
+        "What is published exactly": [*exact, NOT_HIDDEN] if exact else ["Nothing: every figure is protected."],
+        "What was spent": [*(certificate.spent or [UNSAID]), f"Asked for: {Budget.from_mapping(certificate.asked)}."],
         "How wrong the figures are": [words for table in certificate.tables for words in _errors(table)],
-        "How the noise is drawn": [words for table in certificate.tables for words in _drawn(table)],
-        "How the records are treated": [f"{words[:1].upper()}{words[1:]}." for words in treated(certificate)],
-        "What else holds": [describe(each, columns=False) for each in certificate.statements[1:]],
+        "What a reader must know": [f"{words[:1].upper()}{words[1:]}." for words in treated(certificate)],
+        "Where to read on": [
+            f"{place / 'report.html'}: methods, noise and intervals, sentences to quote, and a place to sign."
+        ],
     }
     return {heading: sentences for heading, sentences in found.items() if sentences}
 
 
-def _together(tables: Sequence[TableCertificate]) -> list[str]:
-    found = [
-        words_about(table.name, f"{column.in_words}.")
-        for table in tables
-        if table.protects is not None
-        for column in table.protects.columns
-    ]
-    return [HOW, *found] if found else []
+def together(tables: Sequence[TableCertificate]) -> dict[str, str]:
+    """How many records or persons must change together before a column can take any other value; the most of them."""
+    columns = [column for table in tables if table.protects is not None for column in table.protects.columns]
+    return {each.column: each.needed for each in sorted(columns, key=lambda each: each.records or 0)}
 
 
 def _errors(table: TableCertificate) -> list[str]:
     levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level if not level.exact]
-    sentences = [
-        *([f"figures are off on average by: {'; '.join(levels)}."] if levels else []),
-        *_as_in_the_data(table),
-        f"errors {table.errors_known}.",
-        f"{percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
-    ]
-    return [sentence_about(table.name, words) for words in sentences]
+    sentences = [f"figures are off on average by: {'; '.join(levels)}."] if levels else []
+    return [sentence_about(table.name, words) for words in [*sentences, *_as_in_the_data(table)]]
 
 
 def _error(level: Level) -> str:
     return "unknown" if level.expected_absolute_error is None else about(level.expected_absolute_error)
-
-
-def _part(level: Level) -> str:
-    return "" if level.share is None else f", share {float(Fraction(level.share)):.3g}"
-
-
-def _drawn(table: TableCertificate) -> list[str]:
-    noisy = [level for level in table.measured if not level.exact]
-    levels = [f"{level.level}: {level.in_words}{_part(level)}" for level in noisy]
-    others = [each for each in table.compared if not each.chosen]
-    sentences = [f"{'; '.join([f'method {table.method} ({ways_in_words(table.ways)})', *levels])}."]
-    for each in others:
-        known = each.expected_absolute_error
-        why = each.refused or ("its error is unknown" if known is None else f"mean error {about(known)}")
-        sentences.append(f"compared with {each.method} ({each.noise}): {why}.")
-    return [sentence_about(table.name, words) for words in sentences]

@@ -18,7 +18,7 @@ from holdfast.arguments import Refused
 from holdfast.pictures import hundred, number
 from holdfast.pictures.pages import filled, policy_of, text_of
 from holdfast.privacy import odds
-from holdfast.privacy.words import describe
+from holdfast.privacy.words import describe, grounds
 from holdfast.release.certificate.certificate import Certificate, read_certificate
 from holdfast.release.certificate.verify import foretold, verify
 from holdfast.release.job.errors import LAW
@@ -68,6 +68,7 @@ def report(
         law=LAW,
         how=HOW,
         describe=describe,
+        grounds=grounds,
         number=number,
         style=Markup(style),
         script=Markup(script),

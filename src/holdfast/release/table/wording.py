@@ -19,9 +19,8 @@ REAL = "numbers: real"
 #: What is asked of columns, and what holds in a table, by the key of the certificate.
 LEARN, NOT_COVERED = "Can somebody learn it?", "not covered by this promise"
 HOW = (
-    "Beside exact figures a record often cannot change alone: others must change with it, so that the exact figures "
-    "stay. Below stands for every column how many must change together, and how strongly that is hidden. A promise "
-    "about fewer does not cover the column."
+    "Exact figures must stay as they are, so a record often cannot change alone: others must change with it. A promise "
+    "about fewer than it takes does not cover the column."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 #: Rules with how many there are, of one and of several.
