@@ -276,3 +276,16 @@ def test_init_reads_the_names_of_the_columns_and_no_record(here, kind):
     assert (data.columns, data.count, data.table) == ({"zone": "ZONE"}, "n", more[-1] if more else None)
     assert hf.job(here / "spec.yaml").check().records == 4
     assert "next: holdfast plan spec.yaml" in told
+
+
+def test_init_names_further_columns_and_asks_for_a_public_file(here):
+    (here / "trips.csv").write_text("borough,zone,rider,age\nNorth,N1,secret,4\n")
+    code, _, wrong = command("init", "zones.csv", "--from", "trips.csv", terminal=False)
+    assert code == 0, wrong
+    text = (here / "spec.yaml").read_text()
+    assert "# the records also have: rider, age (" in text
+    assert "secret" not in text
+    code, _, wrong = command("init", "--from", "trips.csv", "--spec", "other.yaml", terminal=False)
+    assert code == 3
+    assert "holdfast init blocks.csv --from trips.csv" in wrong
+    assert not (here / "other.yaml").exists()

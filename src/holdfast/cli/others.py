@@ -387,7 +387,7 @@ def schema(
     "holdfast init zones.csv --source postgresql://office@db/registers --table residents",
 )
 def init(
-    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
+    domain: Annotated[Path | None, typer.Argument(metavar="DOMAIN", help="A public file, a row per place.")] = None,
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
     source: Annotated[
         str, typer.Option("--source", "--from", help="The records to name in it: a file, or the address of a database.")
@@ -404,19 +404,23 @@ def init(
     from holdfast.release.table.laid import laid
     from holdfast.release.table.starting import starting_spec, suggested
 
+    if domain is None:
+        raise Refused(
+            "name a public file with a row for every lowest place or value, since names are never read from records: "
+            f"holdfast init blocks.csv --from {source}"
+        )
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
     found, there = suggested(domain), "://" in source or os.path.exists(spec.parent / source)
     showing.write_new(spec, starting_spec(found, source, public, spec.name, table), "--spec")
     if there:
         try:
-            renamed, count = suggested_columns(laid(read_spec(spec))[0])
+            renamed, count, further = suggested_columns(laid(read_spec(spec))[0])
         except Refused:
             spec.unlink()  # which was made just now
             raise
-        spec.write_text(
-            starting_spec(replace(found, renamed=renamed, count=count), source, public, spec.name, table), "utf-8"
-        )
+        found = replace(found, renamed=renamed, count=count, further=further)
+        spec.write_text(starting_spec(found, source, public, spec.name, table), "utf-8")
     first = "" if there else f"say in it where the records are (source: {source} is not there), then "
     words = f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}"
     showing.told(json, quiet, lambda: {"spec": str(spec), "source": source, "source_found": there}, words)

@@ -142,15 +142,20 @@ def refuse_unopened(job: Laid, source: Any = None) -> None:
         _refuse_columns(flat, asked_of(flat), records.kinds())
 
 
-def suggested_columns(job: Laid) -> tuple[dict[str, str], str | None]:
-    """How a source seems to call columns of the tables, and its column of counts; by names and types alone."""
+def suggested_columns(job: Laid) -> tuple[dict[str, str], str | None, tuple[str, ...]]:
+    """How a source seems to call columns of the tables, its column of counts, and further ones; by names and types.
+
+    Further ones only where a column of the tables is there: a record can stand where the names of a CSV file should.
+    """
     asked = asked_of(job)
     with counting_session() as engine, _readable(job, None), opened(engine, job.spec, None) as records:
         kinds = records.kinds()
     others = [name for name in kinds if name not in asked.columns]
     near = {column: nearest(column, others) for column in asked.columns if column not in kinds}
     counts = (name for name in others if name.lower() in COUNTS and kinds[name].startswith(_NUMBERS))
-    return {column: each[0] for column, each in near.items() if each is not None}, next(counts, None)
+    renamed, count = {column: each[0] for column, each in near.items() if each is not None}, next(counts, None)
+    further = tuple(name for name in others if name not in (count, *renamed.values()))
+    return renamed, count, further if any(column in kinds for column in asked.columns) else ()
 
 
 @contextmanager

@@ -53,13 +53,14 @@ GUESS = "  # guess: 100            # a public guess of a typical count, for the 
 class Suggested:
     """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts.
 
-    `renamed`: what the records call some of the columns.
+    `renamed`: what the records call some of the columns; `further`: what other columns they have.
     """
 
     kind: str
     columns: tuple[str, ...]
     count: str | None
     renamed: dict[str, str] = field(default_factory=dict)
+    further: tuple[str, ...] = ()
 
 
 def suggested(domain: Path) -> Suggested:
@@ -86,6 +87,10 @@ def starting_spec(found: Suggested, source: str, domain: Path, file: str, table:
         names = ", ".join(f"{_plain(column)}: {_plain(name)}" for column, name in found.renamed.items())
         data.append(f"  columns: {{{names}}}   # how the records call columns of the domain: look at it")
     data.append(COUNTED.format(_plain(found.count)) if found.count else NOT_COUNTED)
+    further = [_plain(name) for name in found.further if name not in found.columns]
+    if further:
+        names = ", ".join(further)
+        data.append(f"  # the records also have: {names} (for categories, or the person of a unit)")
     first = "total" if found.kind == "histogram" else _plain(found.columns[0])
     exact = f"  # - exact: [{first}]    # published exactly, and so not protected"
     if found.kind == "hierarchy":
