@@ -221,20 +221,7 @@ class Mechanism(Promising):
         """
         self.guarantee  # noqa: B018 (refused before data is looked at)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
-        return self.moved_release(checked, self._noisy(checked, 1, stream)[0], stream)
-
-    def moved_release(self, checked: npt.NDArray[Any], noisy: npt.NDArray[Any], stream: Stream) -> Release:
-        """The release of a checked truth that has its noise; `stream` decides ties."""
-        statements = (self.guarantee, *self.guarantees[1:])
-        measurements = self.query.in_units(noisy.copy()) if (free := input_is_free(self, statements)) else None
-        coins = moving.coins(self.moves, 1, stream)
-        coin = None if coins is None else int(coins[0])
-        values, evidence = moving.certified(self.moves, noisy, checked, coin)
-        del noisy  # a census fills memory
-        if self.held is not None:
-            checking.last_look(self.held, values, checked, self.base.unit, evidence)
-        shown = (self.query.in_units(values), checking.drawn_from(stream, statements), self.query, self.method)
-        return Release(*shown, self.error_bars, measurements, evidence if free else None, coin)
+        return moved_release(self, checked, self._noisy(checked, 1, stream)[0], stream)
 
     def checked(self, truth: npt.ArrayLike) -> npt.NDArray[Any]:
         """The confidential answer in steps; a refusal names a row or a position, never a value."""
@@ -292,3 +279,22 @@ class Mechanism(Promising):
 def _measured(truth: npt.NDArray[Any], base: Additive) -> npt.NDArray[Any]:
     """The truth with 0 where an output is not measured: one that a move determines does not start from its value."""
     return truth * np.isfinite(base.law.variances) if None in base.law.laws else truth
+
+
+def moved_release(mechanism: Mechanism, checked: npt.NDArray[Any], noisy: npt.NDArray[Any], stream: Stream) -> Release:
+    """The release of a checked truth that has its noise; `stream` decides ties."""
+    statements = (mechanism.guarantee, *mechanism.guarantees[1:])
+    measurements = mechanism.query.in_units(noisy.copy()) if (free := input_is_free(mechanism, statements)) else None
+    coins = moving.coins(mechanism.moves, 1, stream)
+    coin = None if coins is None else int(coins[0])
+    values, evidence = moving.certified(mechanism.moves, noisy, checked, coin)
+    del noisy  # a census fills memory
+    if mechanism.held is not None:
+        checking.last_look(mechanism.held, values, checked, mechanism.base.unit, evidence)
+    shown = (
+        mechanism.query.in_units(values),
+        checking.drawn_from(stream, statements),
+        mechanism.query,
+        mechanism.method,
+    )
+    return Release(*shown, mechanism.error_bars, measurements, evidence if free else None, coin)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, of_type, reals, whole
 from holdfast.arrays import Ints
 from holdfast.mechanism.correlated.over_time import AdditiveOverTime
-from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism, moved_release
 from holdfast.mechanism.noise_source import Plain
 from holdfast.mechanism.release import Release
 from holdfast.noise.over_time import Factor
@@ -81,7 +81,7 @@ class Series:
 
 def draw(mechanism: Mechanism, truth: npt.NDArray[Any], stream: Any, ties: Any) -> Release:
     """Draw the period of a mechanism over time: `stream(t)` has the words of period t, from 0."""
-    return mechanism.moved_release(truth, truth * measured(mechanism) + noise_of(mechanism, stream)[-1], ties)
+    return moved_release(mechanism, truth, truth * measured(mechanism) + noise_of(mechanism, stream)[-1], ties)
 
 
 def measured(mechanism: Mechanism) -> Ints:
