@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Number, Refused, path_of, probability, reals
+from holdfast.arguments import Number, Refused, of_type, path_of, probability, reals
 from holdfast.arrays import Floats
 from holdfast.constraints import equals, nonnegative
 from holdfast.domains.data_frames import frame_of
@@ -300,9 +300,11 @@ def combine(
         [2.0, 2.0]
     """
     given: list[tuple[Folder, tuple[str, str] | None]] = [(folder, None) for folder in folders]
-    for column, labelled in (parts or {}).items():
-        given += [(folder, (str(column), str(label))) for label, folder in labelled.items()]
-    if len(parts or {}) > 1 or len(given) < 2:
+    divided = of_type("parts", parts or {}, Mapping)
+    for column, labelled in divided.items():
+        of_column = of_type(f"parts[{column!r}]", labelled, Mapping)
+        given += [(folder, (str(column), str(label))) for label, folder in of_column.items()]
+    if len(divided) > 1 or len(given) < 2:
         raise Refused(f"combine needs two folders or more, and parts by one column at most, found {len(given)} folders")
     for folder, _ in given:
         if (path_of("a folder", folder) / FILE).exists():
