@@ -17,6 +17,7 @@ PATIENTS = 1_200
 PEOPLE, VILLAGERS = 150_000, 1_800
 VISITS, ACCIDENTS = 600, 4_000
 HOUSES = 800
+FARMS, HOLDERS, FARES = 6_000, 4_500, 50_000
 
 
 def column(path: Path, name: str) -> list[str]:
@@ -134,6 +135,35 @@ def households(folder: Path) -> Path:
     return listed(folder / "persons.csv", {name: np.array(values) for name, values in rows.items()})
 
 
+def farms(folder: Path) -> Path:
+    generator = np.random.default_rng(20260108)
+    districts = np.array(column(HERE / "farms" / "districts.csv", "district"), dtype=object)
+    made = {
+        "holder": np.array([f"h{number}" for number in generator.integers(HOLDERS, size=FARMS)]),
+        "district": generator.choice(districts, FARMS),
+        "type": generator.choice(["arable", "dairy", "mixed"], FARMS, p=[0.5, 0.2, 0.3]),
+        "hectares": np.round(generator.gamma(1.5, 40, FARMS), 1),
+    }
+    return listed(folder / "farms.csv", made)
+
+
+def fares(folder: Path) -> Path:
+    generator = np.random.default_rng(20260109)
+    payment = generator.choice(["card", "cash"], FARES, p=[0.8, 0.2])
+    fare = np.round(generator.gamma(3, 5, FARES), 2)
+    path = folder / "fares.parquet"
+    parquet(
+        path,
+        {
+            "payment": payment.astype(object),
+            "time": generator.choice(np.array(["night", "morning", "afternoon", "evening"], dtype=object), FARES),
+            "fare": fare,
+            "tip": np.where(payment == "card", np.round(fare * generator.uniform(0, 0.3, FARES), 2), 0.0),
+        },
+    )
+    return path
+
+
 MAKERS = {
     "city": city,
     "contingency": contingency,
@@ -142,6 +172,8 @@ MAKERS = {
     "shifts": shifts,
     "census": census,
     "households": households,
+    "farms": farms,
+    "fares": fares,
 }
 
 if __name__ == "__main__":

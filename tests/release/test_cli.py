@@ -81,14 +81,14 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
         "shifts",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("city", "contingency", "crossed", "census", "households")
+            for name in ("city", "contingency", "crossed", "census", "households", "farms", "fares")
         ),
     ],
 )
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
     maker = program("examples/make_data.py")
-    for file in {"spec.yaml", "zones.csv", "counties.csv", "blocks.csv"} & {
+    for file in {"spec.yaml", "zones.csv", "counties.csv", "blocks.csv", "districts.csv"} & {
         path.name for path in (examples / name).iterdir()
     }:
         shutil.copy(examples / name / file, tmp_path)

@@ -167,7 +167,7 @@ def accepted(text: str) -> bool:
 @pytest.mark.slow
 def test_the_schema_accepts_what_the_reader_accepts():
     jsonschema.Draft202012Validator.check_schema(spec_schema())
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 10
     for path in EXAMPLES:
         read_spec(path)
         assert accepted(path.read_text()), path
