@@ -27,9 +27,9 @@ REAL_ARITHMETIC = (
 )
 
 
-#: Cells, and records, up to which all differences of a general query are listed for the loss law, though no δ was
+#: Cells, times records, up to which all differences of a general query are listed for the loss law, though no δ was
 #: asked for.
-LISTED_CELLS, LISTED_RECORDS = 64, 8
+LISTED_CELLS = 64
 
 
 @runtime_checkable
@@ -193,7 +193,7 @@ class Additive:
             return None
         records = differences.neighbours.records
         symmetric = (query.identity or query.levels is not None) and records <= 2
-        if self.target is None and not symmetric and (query.cells > LISTED_CELLS or records > LISTED_RECORDS):
+        if self.target is None and not symmetric and query.cells * records > LISTED_CELLS:
             return None
         try:
             return self.loss_kinds(differences)
