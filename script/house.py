@@ -51,7 +51,7 @@ BUDGET = {
     "proving": 350,
     "queries": 4_450,
     "randomness": 350,
-    "refinement": 950,
+    "refinement": 960,
     "release": 22_670,
     "rooms": 50,
     "subspace": 1_800,

@@ -128,8 +128,6 @@ def test_further_knowledge_costs_at_most_the_refined_answers():
     found = hf.refinement_loss(refinement, [1, -1, 0], 1, knowledge=hf.ordered([0, 1, 2]))
     assert found.exact == hf.refinement_loss(refinement, [1, -1, 0], 1, outputs=[0, 1, 2]).exact == 2
     assert not found.attained
-    with pytest.raises(hf.Refused, match="changes the known combinations"):
-        hf.refinement_loss(refinement, [1, 0, 0], 1, knowledge=hf.between(0, 10))
     with pytest.raises(hf.Refused, match="outputs cannot be named"):
         hf.refinement_loss(refinement, [1, -1, 0], 1, outputs=[0], knowledge=hf.between(0, 10))
     with pytest.raises(hf.Refused, match="structural"):
@@ -148,6 +146,46 @@ def test_moved_answers_tell_no_more_than_was_stated():
         shares.append(np.array([weights[moved == gap].sum() for gap in range(-80, 1)]))
     worst = np.abs(np.log(shares[0] / shares[1])).max()
     assert rho - 0.2 < worst <= rho
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "move", "groups"),
+    [
+        (hf.between(0, 3), lambda x: np.clip(x, 0, 9), [(0,), (1,), (2,)]),  # in thirds
+        (
+            hf.ordered([0, 1]),
+            lambda x: np.stack([np.minimum(x[0], (x[0] + x[1]) / 2), np.maximum(x[1], (x[0] + x[1]) / 2), x[2]]),
+            [(0, 1), (2,)],
+        ),
+    ],
+)
+def test_moved_answers_where_the_known_total_changes(knowledge, move, groups):
+    """Whole noise on three cells with a known total, one of which grows: all outputs listed, moved group by group."""
+    best, change, reach = LinearRefinement.best([[1], [1], [1]]), [1, 0, 0], 14
+    noise = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * 3, indexing="ij")).reshape(3, -1)
+    weights, told = np.exp(-np.abs(noise).sum(axis=0)), []
+    for count in range(1, len(groups)):
+        for some in combinations(groups, count):
+            outputs = sorted(chain.from_iterable(some))
+            loss = hf.refinement_loss(best, change, 1, outputs[:1] if count == 1 else outputs, integer=True,
+                                      knowledge=knowledge)  # fmt: skip
+            assert loss.outputs == tuple(outputs)  # an answer brings its whole group along
+            shares = []
+            for truth in ([1, 1, 1], [2, 1, 1]):
+                refined = 3 * np.array(truth)[:, None] + 3 * noise - noise.sum(axis=0)  # in thirds
+                seen = np.round(2 * move(refined.astype(float))[outputs]).astype(int)
+                keys, place = np.unique(seen, axis=1, return_inverse=True)
+                share = np.bincount(place.ravel(), weights)
+                shares.append(dict(zip(map(tuple, keys.T.tolist()), share.tolist(), strict=True)))
+            both = [key for key in shares[0] if min(shares[0][key], shares[1].get(key, 0)) > 1e-4]
+            worst = max(abs(np.log(shares[0][key] / shares[1][key])) for key in both)
+            assert worst <= float(loss) + 1e-3
+            told.append(worst / max(float(loss), 1e-9))
+    assert max(told) > 0.3
+    whole = hf.refinement_loss(best, change, 1, integer=True, knowledge=knowledge)
+    assert not whole.attained
+    assert set(whole.outputs) in [set(chain.from_iterable(some)) for some in combinations(groups, len(groups) - 1)]
+    assert hf.refinement_loss(best, change, 1, range(3), knowledge=knowledge) == np.inf
 
 
 def test_whole_gaussian_noise_is_refused():

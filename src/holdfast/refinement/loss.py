@@ -119,20 +119,33 @@ class Study:
                 best = cost, outputs
         return best
 
-    def subsets(self, difference: tuple[Fraction, ...]) -> Iterator[tuple[int, ...]]:
-        """Yield the largest sets S for which some real t has (A t)_S = d_S; smaller ones have smaller losses."""
+    def of_groups(self, difference: tuple[Fraction, ...], groups: Sequence[frozenset[int]]) -> Loss:
+        """Return the largest loss over the sets of whole groups of outputs whose values can coincide."""
+        found = [self.of_subset(difference, outputs) for outputs in self.subsets(difference, groups)]
+        return max(found, key=lambda loss: loss.order)
+
+    def subsets(
+        self, difference: tuple[Fraction, ...], groups: Sequence[frozenset[int]] = ()
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the largest sets S for which some real t has (A t)_S = d_S; smaller ones have smaller losses.
+
+        With `groups`, of sets that have all of a group or nothing.
+        """
         n = self.A.nrows()
         null = left_null_space(self.A) if self.weights else [[int(i == k) for i in range(n)] for k in range(n)]
         change = [sum((y * d for y, d in zip(vector, difference, strict=True)), Fraction(0)) for vector in null]
 
-        def real(chosen: frozenset[int]) -> bool:
+        single = groups or [frozenset([i]) for i in range(n)]
+
+        def real(members: frozenset[int]) -> bool:
+            chosen = frozenset[int]().union(*(single[k] for k in members))
             # d_S lies in the range of A_S unless some y with yᵀA = 0 and no entry outside S has yᵀd ≠ 0, that is,
             # unless the entries outside S leave yᵀd open.
             outside = [[Fraction(vector[i]) for vector in null] for i in range(n) if i not in chosen]
             return _spans(outside, change)
 
-        for chosen in largest_admitted(n, real):
-            yield tuple(sorted(chosen))
+        for members in largest_admitted(len(single), real):
+            yield tuple(sorted(frozenset[int]().union(*(single[k] for k in members))))
 
 
 def _spans(vectors: list[list[Fraction]], target: list[Fraction]) -> bool:
@@ -168,12 +181,14 @@ def refinement_loss(
             coincide never do, as when a refined answer is always even before a change and odd after it.
         law: "laplace" or "gaussian".
         knowledge: orders, ranges and other things that hold for all data, to which the refined answers are then moved;
-            the known combinations must not change with the data, and ρ is that of all refined answers: an upper bound.
+            ρ is an upper bound, that of all refined answers where the known combinations do not change with the data.
+            Where a difference changes them, the answers must be moved by `knowledge` alone, as
+            `refine(refined, knowledge=…)` does, and answers that one row of it ties are seen together or not at all.
 
     Guarantee:
         Laplace: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ. Gaussian: the pair is exactly
         √(2ρ)-GDP, hence ρ-zCDP. For continuous noise no smaller ρ will do, but for `knowledge`
-        (docs/theory/refinement.md, Propositions 1, 4 and 5).
+        (docs/theory/refinement.md, Propositions 1, 4, 5 and 6).
 
     Example:
         >>> import holdfast as hf
@@ -184,27 +199,41 @@ def refinement_loss(
     study, n = _study(A, scale, integer, one_of("law", law, ["laplace", "gaussian"]))
     changes = _differences(difference, n)
     if knowledge is not None:
-        _refuse_changed(study, changes, knowledge, outputs)
-        study, outputs = replace(study, attained=False), range(n)
+        groups, study = _groups(knowledge, n), replace(study, attained=False)
+        if any(_changed(study, each) for each in changes):
+            return _moved_alone(study, changes, groups, outputs)
+        if outputs is not None:
+            raise Refused("outputs cannot be named beside knowledge: the loss is that of all refined answers together")
+        outputs = range(n)
     if outputs is not None:
         seen = tuple(sorted(positions("outputs", outputs, n).tolist()))
         return max((study.of_subset(each, seen) for each in changes), key=lambda loss: loss.order)
     return max((study.largest(each) for each in changes), key=lambda loss: loss.order)
 
 
-def _refuse_changed(study: Study, changes: list[tuple[Fraction, ...]], knowledge: Any, outputs: Any) -> None:
-    """Refuse further knowledge where the move would read what differs between the data."""
-    if not isinstance(knowledge, Constraint) or knowledge.has_invariants:
+def _groups(knowledge: Any, n: int) -> list[frozenset[int]]:
+    """The outputs that rows of the knowledge tie to each other."""
+    if not isinstance(knowledge, Constraint) or knowledge.has_invariants or knowledge.is_union:
         raise Refused("knowledge must be a structural constraint, such as ordered([0, 1]) or between(0, 10)")
-    if outputs is not None:
-        raise Refused("outputs cannot be named beside knowledge: the loss is that of all refined answers together")
-    for each in changes:
-        moved = (study.A * made([[value] for value in each], 1)).entries()
-        if any(as_fraction(value) != side for value, side in zip(moved, each, strict=True)):
-            raise Refused(
-                "a difference changes the known combinations, and then answers moved to orders or ranges tell the two "
-                "apart by more than noise: leave knowledge out, or give differences with A·difference = difference"
-            )
+    system = knowledge.system(n)
+    tied = sparse.vstack([system.equalities.A, system.inequalities.A], format="csr") != 0
+    label = csgraph.connected_components(tied.T.astype(np.int64) @ tied.astype(np.int64), directed=False)[1]
+    return [frozenset(np.flatnonzero(label == k).tolist()) for k in range(int(label.max()) + 1)]
+
+
+def _changed(study: Study, difference: tuple[Fraction, ...]) -> bool:
+    """Whether a difference changes the known combinations: d is not A d."""
+    moved = (study.A * made([[value] for value in difference], 1)).entries()
+    return any(as_fraction(value) != side for value, side in zip(moved, difference, strict=True))
+
+
+def _moved_alone(study: Study, changes: list[tuple[Fraction, ...]], groups: list[frozenset[int]], outputs: Any) -> Loss:
+    """The largest loss of answers that were moved group by group, each a function of its own refined answers."""
+    if outputs is None:
+        return max((study.of_groups(each, groups) for each in changes), key=lambda loss: loss.order)
+    named = frozenset(positions("outputs", outputs, study.A.nrows()).tolist())
+    seen = tuple(sorted(frozenset[int]().union(*(group for group in groups if group & named))))
+    return max((study.of_subset(each, seen) for each in changes), key=lambda loss: loss.order)
 
 
 def _study(A: Any, scale: Any, integer: Any, law: str) -> tuple[Study, int]:
