@@ -55,7 +55,7 @@ BUDGET = {
     "release": 22_670,
     "rooms": 50,
     "subspace": 1_800,
-    "system": 210,
+    "system": 240,
     "together": 1_240,
     "trees": 8_600,
     "version": 50,

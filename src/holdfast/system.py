@@ -13,8 +13,8 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -161,6 +161,36 @@ def memory() -> int | None:
         if ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(size)):  # type: ignore[attr-defined]
             return size.value << 10
     return None
+
+
+#: How the libraries of linear algebra that numpy and scipy bring call their number of threads, to get it and to set it.
+_THREADS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
+
+
+@cache
+def _linear_algebra(maps: str = "/proc/self/maps") -> list[tuple[Any, Any]]:
+    """The functions that get and set threads of each library that is loaded; none where that cannot be seen."""
+    with suppress(OSError):
+        lines = Path(maps).read_text(encoding="utf-8", errors="replace").splitlines()
+        paths = dict.fromkeys(line[line.index("/") :] for line in lines if "openblas" in line and "/" in line)
+        loaded = [ctypes.CDLL(path) for path in paths]
+        names = [[name.format(verb) for verb in ("get", "set")] for name in _THREADS]
+        pairs = [[pair for pair in names if hasattr(each, pair[1])][:1] for each in loaded]
+        return [(each[get], each[put]) for each, found in zip(loaded, pairs, strict=True) for get, put in found]
+    return []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let linear algebra take one thread, where that can be said: those of small products wait for each other."""
+    found = [(put, get()) for get, put in _linear_algebra()]
+    for put, _ in found:
+        put(1)
+    try:
+        yield
+    finally:
+        for put, before in found:
+            put(before)
 
 
 def _beside(path: Path) -> Path:

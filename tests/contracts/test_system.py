@@ -111,3 +111,12 @@ def test_this_machine_says_how_much_memory_it_has():
     size = system.memory()
     assert size is not None
     assert size > 1 << 28
+
+
+def test_linear_algebra_takes_one_thread_and_then_as_many_as_before():
+    found = system._linear_algebra()
+    before = [get() for get, _ in found]
+    with system.one_thread():
+        assert all(get() == 1 for get, _ in found)
+    assert [get() for get, _ in found] == before
+    assert system._linear_algebra("/nowhere") == []  # systems that do not say what is loaded

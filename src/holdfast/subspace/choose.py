@@ -14,12 +14,14 @@ from holdfast.subspace.gaussian_laws import ProjectedGaussian, correlated, optim
 from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
 from holdfast.subspace.k_norm import Cells, KNorm, k_norm
 from holdfast.subspace.law import SubspaceLaw
+from holdfast.system import one_thread
 
 #: The laws by their names, best first.
 LAWS = ("optimal", "gaussian", "correlated", "laplace", "k-norm")
 GAUSSIAN = ("optimal", "gaussian", "correlated")
 
 
+@one_thread()
 def choose(
     query: Query,
     system: System,

@@ -121,7 +121,7 @@ def ascend(ratios: Ratios, start: Floats, patience: int = PATIENCE, rounds: int 
 Whiten = Callable[[Floats], tuple[Floats, float]]
 
 #: The most heavy pairs on which the dual is climbed, with half as many for their ratios; doubled so often if need be.
-MOST_CHOSEN, DOUBLED = 100_000, 3
+MOST_CHOSEN, DOUBLED = 30_000, 5
 #: Pairs whose weight is below this part of a usual one, and whose ratio asks for no more, are left out.
 LIGHT = 1e-3
 #: Multiplications after which a gap that is good enough ends the search.
@@ -207,6 +207,8 @@ def _greatest(values: Floats, least: float, most: int) -> Ints:
 GAP, MOST_STEPS = 1e-3, 5_000
 #: Moments below this part of the largest are raised to it while the weights are sought.
 LEAST = 1e-13
+#: Moments whose triangular factor is no flatter are factored, and others taken apart along their axes.
+WELL = 1e-9
 #: Steps between two fresh factorisations, which remove the rounding errors of the updates.
 FRESH = 200
 
@@ -224,6 +226,11 @@ def enclosing_ellipsoid(points: Floats, pairs: bool = False) -> Ellipsoid:
     rank = len(points)
 
     def whiten(found: Floats) -> tuple[Floats, float]:
+        lower, flat = linalg.lapack.dpotrf(found, lower=1, clean=1)
+        own = np.diag(lower) ** 2
+        if not flat and own.min() > WELL * own.max():  # a fifth of the work
+            turned = linalg.solve_triangular(lower, np.eye(rank), lower=True)
+            return turned / np.sqrt(rank), float(np.log(own).sum()) / rank
         values, axes = linalg.eigh(found)
         values = np.maximum(values, LEAST * values[-1])
         return axes.T / np.sqrt(rank * values)[:, None], float(np.log(values).sum()) / rank
