@@ -1,12 +1,14 @@
 """A nation drawn in pieces by a Spark cluster on this machine: equal to one process, and how time and bytes grow.
 
-Run: .venv/bin/python benchmarks/spark.py [--apart] [BLOCKS ...]      (needs pyspark and Java)
+Run: .venv/bin/python benchmarks/spark.py [--apart | --census] [BLOCKS ...]      (needs pyspark and Java)
 Prints for each size the time of the cluster, which draws, writes and checks the table in parts, against one process
 that draws the same pieces, bytes that travel and are written, the most memory that the driver and a worker took,
 and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. --apart leaves the
-comparison out, and with it the memory that it takes.
+comparison out, and with it the memory that it takes. --census draws a census of 84 cells and four margins in every area
+instead, once by this process and once by the cluster, and fails where a file differs.
 """
 
+import json
 import os
 import re
 import resource
@@ -15,21 +17,22 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import parts, spark
+from holdfast.release.pieces import drawing, parts, spark
 from holdfast.release.pieces import passes as making
 from holdfast.release.pieces.cut import Group, Here, packed, unpacked
 from holdfast.release.pieces.parts import Sheets
-from holdfast.release.pieces.passes import Pieces, gathered
-from holdfast.release.storage.tables import ROW, read_parquet
+from holdfast.release.pieces.passes import Pieces
 
 SIZES = (81_000, 810_000, 8_100_000)
 SECRET = bytes(range(32))
@@ -89,20 +92,17 @@ def one_task(pieces, sheets, cells, folder):
     """Processor seconds per output of packing, and of all that tasks do with a group; bytes packed and written."""
     started = time.process_time()
     group = next(pieces.groups(cells, sheets.sheet, estimated=sheets.around_estimates))
-    content = [packed([each.work, each.cells]) for each in group.pieces], packed(group.sheet())
-    bytes_sent = sum(map(len, content[0])) + len(content[1])
+    content = packed(group.work), packed(group.sheet())
+    bytes_sent = sum(map(len, content))
     packing = time.process_time() - started
-    group = Group(0, group.pieces, lambda: unpacked(content[1]))
     for _ in range(2):  # once to compile
         started = time.process_time()
-        [unpacked(each) for each in content[0]]
-        tasks = Here([group])
-        tasks.noted(partial(making.measure_all, secret=SECRET), {0: None})
-        done = {i: (each.noisy[:1], None) for i, each in enumerate(tasks.groups[0].pieces)}
-        coins = np.zeros(1, dtype=np.uint64)
-        found = tasks.grouped(partial(parts.write, coins=coins, folder=folder), {0: (0, done)})[0]
+        tasks = Here([Group(unpacked(content[0]), lambda: unpacked(content[1]))])
+        heads = tasks.each(partial(making.measure_all, secret=SECRET), {0: None})[0]
+        done = [(head.estimate, None) for head, _ in heads]
+        found = tasks.each(partial(parts.write, folder=folder, secret=SECRET), {0: (0, done)})[0]
         written = sum(size for _, size, _ in found.files)
-    outputs = group.figures
+    outputs = sum(held.work.piece.own for held in group.work)
     return (time.process_time() - started) / outputs, packing / outputs, bytes_sent / outputs, written / outputs
 
 
@@ -175,16 +175,18 @@ def measure(cluster, blocks, compare):
     sheets, folder = sheets_of(pieces), new_folder(())
     before, own, moved = peak(), time.process_time(), shuffled(cluster)
     with Watched() as watched:
-        _, together = timed(
-            lambda: spark.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
+        made, together = timed(
+            lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
         )
     after, own, moved, alone = peak(), time.process_time() - own, shuffled(cluster) - moved, float("nan")
     if compare:
-        (values, _), alone = timed(lambda: gathered(pieces, cells, SECRET))
-        for path in Path(folder.path, "table.parquet").iterdir():
-            part = read_parquet(path)
-            if not np.array_equal(np.asarray(part["value"]), values[np.asarray(part[ROW])]):
-                raise SystemExit(f"the cluster's table of {blocks} blocks differs from the one of one process")
+        other = new_folder(())
+        here, alone = timed(
+            lambda: drawing.in_parts(lambda each: nullcontext(Here(list(each))), pieces, sheets, cells, other, SECRET)
+        )
+        shutil.rmtree(other.path)
+        if texts_of(here) != texts_of(made):
+            raise SystemExit(f"the cluster's table of {blocks} blocks differs from the one of one process")
     shutil.rmtree(folder.path)
     trial = new_folder((parts.WRITING, "table.parquet", "table.csv"))
     each, packing, sent, written = one_task(pieces, sheets, cells, trial)
@@ -200,6 +202,67 @@ def measure(cluster, blocks, compare):
     return each, sent, packing
 
 
+CENSUS = """
+title: A census
+data: {{source: none.csv, domain: {domain}, values: {values}}}
+privacy: {{rho: 1}}
+table:
+  hierarchy: [state, county, tract, group, block]
+  root: nation
+  cube: [sex, age, kind]
+  measure: {measure}
+hold: [consistent, nonnegative]
+method: onto
+engine: spark
+output: {folder}
+"""
+
+
+def census(cluster, blocks, place):
+    """Draw and write one census by this process and by the cluster."""
+    parents = nation(blocks)
+    tree = hf.Hierarchy.from_parents(parents)
+    columns, node = {}, tree.leaves
+    for level in ("block", "group", "tract", "county", "state"):
+        columns[level] = [f"{level[0]}{number}" for number in node.tolist()]
+        node = parents[node]
+    pl.DataFrame({name: columns[name] for name in reversed(columns)}).write_csv(place / f"{blocks}.csv")
+    sizes = {"sex": 2, "age": 7, "kind": 6}
+    values = {name: [f"{name}{i}" for i in range(size)] for name, size in sizes.items()}
+    margins = [["sex", "age", "kind"], ["sex", "age"], ["kind"], "total"]
+    measure = json.dumps(dict.fromkeys(["nation", *reversed(columns)], margins))
+    spec = CENSUS.format(
+        domain=place / f"{blocks}.csv", values=json.dumps(values), measure=measure, folder=place / "out"
+    )
+    table = hf.job(spec).made.tables[0]
+    people = np.random.default_rng(1).multinomial(counts(blocks, 0.38), np.random.default_rng(2).dirichlet([0.3] * 84))
+    cells, n = people.astype(np.int64).ravel(), table.mechanism.query.n
+    truth = table.mechanism.query.answer(cells)
+    made = []
+    for hand in (lambda groups: nullcontext(Here(list(groups))), partial(spark.cluster, cluster)):
+        folder, own = new_folder(()), time.process_time()
+        with Watched() as watched:
+            _, seconds = timed(
+                lambda: made.append(drawing.census_in_parts(hand, table, cells, truth, folder, SECRET))  # noqa: B023
+            )
+        own = time.process_time() - own
+        print(
+            f"{blocks:>10,} blocks, {n:,} figures, {made[-1].count} parts: {seconds:.0f} s, of processors {own:.0f} s "
+            f"here and {watched.seconds:.0f} s in Java and workers; this process at most {peak():.0f} MiB, Java "
+            f"{watched.java:.0f} MiB, a worker {watched.worker:.0f} MiB; "
+            f"{sum(size for size, _ in made[-1].files.values()):,} bytes written, {shuffled(cluster):,} shuffled",
+            flush=True,
+        )
+        shutil.rmtree(folder.path)
+    if texts_of(made[0]) != texts_of(made[1]):
+        raise SystemExit(f"the cluster's census of {blocks} blocks differs from the one of one process")
+
+
+def texts_of(made):
+    """Size and hash of every CSV file: all that was written, as text."""
+    return {name: each for name, each in made.files.items() if name.endswith(".csv")}
+
+
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
@@ -208,6 +271,11 @@ def main():
     words = [text for text in sys.argv[1:] if text.startswith("--")]
     sizes = [int(text.replace(",", "")) for text in sys.argv[1:] if not text.startswith("--")] or SIZES
     cluster = session()
+    if "--census" in words:
+        with tempfile.TemporaryDirectory() as place:
+            for blocks in sizes:
+                census(cluster, blocks, Path(place))
+        return
     each, sent, packing = [measure(cluster, blocks, "--apart" not in words) for blocks in sizes][-1]
     figures = CENSUS_CELLS * FIGURES
     print(

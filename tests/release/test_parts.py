@@ -16,7 +16,7 @@ from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import cut, parts, spark
+from holdfast.release.pieces import cut, drawing, parts
 from holdfast.release.pieces.cut import Here
 from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
@@ -29,7 +29,7 @@ REST = "hold: [consistent, nonnegative{}]\nmethod: {}\nengine: spark"
 @pytest.fixture(autouse=True)
 def this_process(monkeypatch):
     """Let this process do the work of the cluster."""
-    who = spark.Drawing(lambda given, _: nullcontext(Here(list(given))))
+    who = drawing.Drawing(lambda given: nullcontext(Here(list(given))))
     monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(run, "drawing", lambda *_: who)
 
@@ -68,7 +68,7 @@ def test_parts_are_one_table(tmp_path, method, exact):
 
 def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch):
     """Both verifications accept a table, whatever the groups."""
-    monkeypatch.setattr(spark.secrets, "token_bytes", bytes)
+    monkeypatch.setattr(drawing.secrets, "token_bytes", bytes)
     values = []
     for grouped in (1, 1 << 16):
         monkeypatch.setattr(cut, "GROUPED", grouped)
@@ -132,7 +132,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
         seen.append((once(held, told, **named), once(held, told, **named)))
         return seen[-1][0]
 
-    monkeypatch.setattr(spark, "write", twice)
+    monkeypatch.setattr(drawing, "write", twice)
     _, folder, ledger = in_parts(tmp_path, "topdown")
     assert [(one.files, one.wrong) for one, _ in seen] == [(two.files, two.wrong) for _, two in seen]
     assert len(list((folder / "table.csv").iterdir())) == 3

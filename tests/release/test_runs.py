@@ -13,7 +13,7 @@ from holdfast.exchange.formats import croissant, of_release
 from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.standalone_verifier.reading import Broken
-from holdfast.release.table import area_names
+from holdfast.release.table import area_cut, area_names
 from tampering import certificate_of, forged, not_adding_up, sealed
 from town import job, write
 
@@ -34,6 +34,7 @@ def run_alone(folder):
 def released(folder, rows, monkeypatch, *changes):
     """Release the town in files of at most so many rows, always with the same noise."""
     monkeypatch.setattr(area_names, "MOST_IN_A_FILE", rows)
+    monkeypatch.setattr(area_cut, "STRETCH", 300)
     folder.mkdir()
     write(folder)
     made = job(folder, *changes)
@@ -60,7 +61,7 @@ def town(tmp_path_factory):
 def test_parts_are_the_table_of_one_file(town):
     one, parts = (each.table() for each in town)
     assert (one.certificate.parts, one.certificate.runs) == (0, False)
-    assert (parts.certificate.parts, parts.certificate.runs) == (4, True)
+    assert (parts.certificate.parts, parts.certificate.runs) == (5, True)
     for name, column in one.columns.items():
         np.testing.assert_array_equal(np.ma.filled(column, 0), np.ma.filled(parts.columns[name], 0), name)
     assert one.frame("polars").equals(parts.frame("polars"))
@@ -192,7 +193,7 @@ def test_every_column_of_a_part_is_looked_at(town, tmp_path, name, column, said)
 def test_exports_of_parts(town):
     with pytest.raises(hf.Refused, match=r"SDMX-CSV is one text, and table has 351 figures in parts"):
         of_release(town[1].folder)
-    with pytest.raises(hf.Refused, match="table lies in 4 parts"):
+    with pytest.raises(hf.Refused, match="table lies in 5 parts"):
         croissant(town[1].folder)
 
 

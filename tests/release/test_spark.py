@@ -12,17 +12,20 @@ import pytest
 
 import clusters
 import holdfast as hf
+import town
 from clusters import dies_once, sessions
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import cut, parts, passes, spark
-from holdfast.release.pieces.passes import Pieces, gathered
+from holdfast.release.pieces import area_parts, areas, cut, drawing, parts, passes, spark
+from holdfast.release.pieces.passes import Pieces
 from holdfast.release.records.sources import Asked, Persons
 from holdfast.release.records.spark_frames import distinct
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
+from holdfast.release.table import area_cut
 from jobs import cube, job, tree
+from one_process import gathered, gathered_areas
 
 # Starting a cluster takes a minute where other programs run.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -92,7 +95,7 @@ SECRET = bytes(range(32))
 
 def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     """What the cluster draws, brought here."""
-    with spark.cluster(session, pieces.groups(CELLS), pieces.cut.groups[:-1].tolist()) as there:
+    with spark.cluster(session, pieces.groups(CELLS)) as there:
         return gathered(pieces, CELLS, SECRET, there)
 
 
@@ -121,7 +124,7 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(parts, "write", dies_once(parts.write, tmp_path / "died"))
-    monkeypatch.setattr(spark, "write", parts.write)
+    monkeypatch.setattr(drawing, "write", parts.write)
     folder = release(made, source=frame, ledger=ledger)
     assert (tmp_path / "died").exists()
     assert len(ledger.entries()) == 1
@@ -139,6 +142,24 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     assert table.certificate.interval == local.certificate.interval
     assert (table.noisy is None) == (local.noisy is None)
     assert np.isfinite(table.interval()).all() == np.isfinite(local.interval()).all()
+
+
+def test_a_census_is_drawn_and_written_where_it_is(monkeypatch, tmp_path):
+    """Margins in areas, by a classic session: a worker dies while it writes, and the table is that of one process."""
+    monkeypatch.setattr(area_cut, "STRETCH", 300)
+    monkeypatch.setattr(drawing.secrets, "token_bytes", bytes)
+    town.write(tmp_path)
+    made = town.job(tmp_path, ("output: {folder: out", "engine: spark\noutput: {folder: out")).made
+    frame = sessions()[0].read.csv(str(tmp_path / "persons.csv"), header=True)
+    at_once = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = frame.sparkSession.conf.get(at_once)
+    monkeypatch.setattr(area_parts, "write", dies_once(area_parts.write, tmp_path / "died"))
+    folder = release(made, source=frame, ledger=Ledger(tmp_path / "ledger.sqlite"))
+    assert (tmp_path / "died").exists()
+    assert verify(folder).ok, verify(folder)
+    values, _, _ = gathered_areas(areas.AreaPieces.of(made.tables[0].mechanism), tabulate(made, frame)[0], bytes(32))
+    np.testing.assert_array_equal(hf.load(folder).table().values, values)
+    assert frame.sparkSession.conf.get(at_once) == before  # the user's settings are left alone
 
 
 def test_a_killed_executor_and_twins_change_nothing(tmp_path):

@@ -52,11 +52,12 @@ def main(folder: Path) -> None:
     import holdfast as hf
     from holdfast.release.certificate.verify import verify
     from holdfast.release.ledger.ledger import Ledger
-    from holdfast.release.pieces import cut, passes, spark
-    from holdfast.release.pieces.passes import Pieces, gathered
+    from holdfast.release.pieces import cut, drawing, passes
+    from holdfast.release.pieces.passes import Pieces
     from holdfast.release.records.tabulate import tabulate
     from holdfast.release.run import release
     from jobs import job, tree
+    from one_process import gathered
 
     building = SparkSession.builder.master("local-cluster[2,1,1024]")
     settings = {key: value for key, value in SETTINGS.items() if "connect" not in key and key != "spark.plugins"}
@@ -64,8 +65,8 @@ def main(folder: Path) -> None:
     session = building.config(map=settings | TWINS | memory).getOrCreate()
     cut.GROUPED = 8  # four groups, of one piece or two
     passes.measure_all = kills_its_executor(passes.measure_all, str(folder / "killed"))
-    spark.write = lingers(spark.write, str(folder / "lingered"))
-    spark.secrets.token_bytes = bytes
+    drawing.write = lingers(drawing.write, str(folder / "lingered"))
+    drawing.secrets.token_bytes = bytes
     made = job(folder, tree("name: t", rest="hold: [consistent, nonnegative]\nmethod: topdown"), zones_csv=ZONES)
     frame = session.createDataFrame([(f"B{i % 6}Z{i % 4}",) for i in range(200)], "zone string").repartition(6)
     ledger = Ledger(folder / "ledger.sqlite")

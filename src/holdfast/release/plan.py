@@ -30,7 +30,8 @@ from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.table import Table, public_answer
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces.passes import Pieces, Share
+from holdfast.release.pieces.areas import share_of
+from holdfast.release.pieces.passes import Share
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.spec.sections import MOST_ASKED
 from holdfast.release.spec.spec import Spec
@@ -63,7 +64,7 @@ class Plan:
     def shares(self) -> tuple[Share, ...]:
         """How a cluster shares the work of each table, where one draws."""
         cluster = self.job.spec.engine == "spark"
-        return tuple(Pieces.of(table.mechanism).share for table in self.job.tables) if cluster else ()
+        return tuple(share_of(table.mechanism) for table in self.job.tables) if cluster else ()
 
     @property
     def seconds(self) -> float | None:
@@ -169,6 +170,7 @@ def _as_mapping(table: Table) -> dict[str, Any]:
 
 def plan(job: Job, step: Callable[[str], None] = lambda _: None) -> Plan:
     """Plan a job from its spec and public guesses; `step` is told what happens next."""
+    _ = Plan(job, ()).shares  # what a cluster does not draw is refused first
     ledger = Ledger(job.spec.ledger_file, job.spec.witness)
     past = ledger.past(job.dataset, job.unit)
     step("computing what exact figures give away")

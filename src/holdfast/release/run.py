@@ -41,8 +41,8 @@ from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, Past, now
-from holdfast.release.pieces.parts import Folder
-from holdfast.release.pieces.spark import Parts, drawing
+from holdfast.release.pieces.drawing import drawing
+from holdfast.release.pieces.parts import Folder, Parts
 from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.asked import HELD, asked

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Floats
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_intervals
 from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
@@ -30,14 +30,14 @@ from holdfast.progress import Progress
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.facts import CONFIDENCE, Interval, TableCertificate, Unprotected
-from holdfast.release.pieces.spark import Parts
+from holdfast.release.pieces.parts import Parts
+from holdfast.release.pieces.runs import Run
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.standalone_verifier.reading import figure_columns, mean_of, names_of
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
     ROW,
-    Coded,
     Columns,
     first_rows,
     in_unit,
@@ -168,42 +168,50 @@ class Written:
         """Write noisy answers and records, where they are asked for."""
         table, files = self.table, self.files
         if files.measurements is not None:  # tidy, and with the counts last for other estimators
-            self.noisy(lambda rows: {name: texts[rows] for name, texts in table.layout.columns.items()}, slice(None))
+            self.noisy()
         if files.records is not None:
             counts, outputs = cells_of(table.layout.query, self.drawn.values), cell_outputs(table.layout.query)
             record = {column: table.layout.columns[column][outputs] for column in table.record_columns}
             write_repeated(record, counts, *self.paths(files.records, files.records_csv))
 
-    def noisy(self, named: Callable[[Ints], Columns], rows: slice, part: int | None = None) -> None:
+    def noisy(self) -> None:
         """Write the draw that may be published beside the table, of those rows that were measured."""
         assert self.drawn.measurements is not None
-        spread = measured_deviations(self.table.mechanism, rows)
+        spread = measured_deviations(self.table.mechanism)
         kept = np.flatnonzero(np.isfinite(spread))
-        answers, spread = (in_unit(each[kept], self.unit) for each in (self.drawn.measurements[rows], spread))
-        names = named(kept)
-        parquet, csv = self.paths(self.files.measurements, self.files.measurements_csv, part)
+        answers, spread = (in_unit(each[kept], self.unit) for each in (self.drawn.measurements, spread))
+        names = {name: texts[kept] for name, texts in self.table.layout.columns.items()}
+        parquet, csv = self.paths(self.files.measurements, self.files.measurements_csv)
         write_table({**names, **dict(zip(MEASUREMENTS, (answers, spread), strict=True))}, parquet)
         write_csv({**names, MEASUREMENTS[1]: spread, "count": answers}, csv)
 
     def part(self, names: AreaNames, number: int) -> None:
-        (first, last), files = names.parts[number], self.files
-        rows, named = slice(first, last), names.of(first, last)
-        columns = {ROW: np.arange(first, last), **{name: each.column for name, each in named.items()}}
-        columns |= dict(zip(FIGURES, (self.values[rows], *self.ends(rows).T), strict=True))
-        write_table(columns | _labels(self.table.layout.labels, named), *self.paths(files.parquet, files.csv, number))
+        (first, last), files, table = names.parts[number], self.files, self.table
+        rows, noisy = slice(first, last), None
         if files.measurements is not None:
-            self.noisy(lambda kept: {ROW: first + kept}, rows, number)
-        if files.records is not None:
-            listed = [named[name] for name in self.table.record_columns]
-            cells = np.flatnonzero(np.logical_and.reduce([each.told for each in listed]))
-            cells = cells[self.values[rows][cells] > 0]
-            record = {name: named[name].texts[named[name].codes[cells]] for name in self.table.record_columns}
-            write_repeated(record, self.values[rows][cells], *self.paths(files.records, files.records_csv, number))
+            assert self.drawn.measurements is not None
+            noisy = self.drawn.measurements[rows], measured_deviations(table.mechanism, rows)
+        records = None if files.records is None else table.record_columns
+        named, ends = names.of(first, last), self.ends(rows)
+        run = Run(first, named, self.values[rows], ends, table.layout.labels, records, noisy)
+        run.write([path for name in self.listed for path in self.paths(name, None, number)])
+
+    @property
+    def listed(self) -> list[str]:
+        files = self.files
+        all_files = (
+            files.parquet,
+            files.csv,
+            files.measurements,
+            files.measurements_csv,
+            files.records,
+            files.records_csv,
+        )
+        return [name for name in all_files if name is not None]
 
     def in_parts(self, names: AreaNames) -> None:
         files = self.files
-        both = (files.parquet, files.csv, files.measurements, files.measurements_csv, files.records, files.records_csv)
-        folders = [self.place / name for name in both if name is not None]
+        folders = [self.place / name for name in self.listed]
         for folder in folders:
             folder.mkdir(exist_ok=True)
         _ = self.reach  # found once, and not by every thread
@@ -286,10 +294,8 @@ def describe_parts(
     table: Table, drawn: Parts, place: Path, prefix: str, determined: Sequence[Unprotected]
 ) -> tuple[TableCertificate, Columns]:
     """Say what is certified about a table that lies in parts already, and return columns of its first rows."""
-    sheets = drawn.sheets
-    files = _files(prefix, sheets.deviations is not None, sheets.records is not None, parts=drawn.count)
-    known = bool(np.isfinite(sheets.low).any() or np.isfinite(sheets.high).any())
-    interval = interval_words(sheets.measured, known=known, own=sheets.own)
+    files = _files(prefix, drawn.noisy, drawn.records, parts=drawn.count, runs=drawn.runs)
+    interval = interval_words(drawn.measured, known=drawn.known, own=drawn.own)
     certificate = table_certificate(table, drawn.method, interval, files, determined, drawn.ties)
     return certificate, _shown(table, place, files, drawn.count)
 
@@ -308,16 +314,6 @@ def _files(
 def _shown(table: Table, place: Path, files: TableFiles, parts: int) -> Columns:
     columns = first_rows([place / name for name in names_of(files.parquet, parts)], SHOWN)
     return columns | {name: texts(columns[name]) for name in table.layout.columns}
-
-
-def _labels(labels: Mapping[str, Mapping[str, str]], named: Mapping[str, Coded]) -> Columns:
-    """The columns of labels, empty where a row is a sum over the codes."""
-    found: Columns = {}
-    for column, of in labels.items():
-        codes = named[column]
-        said = np.array([None if code is None else of[code] for code in codes.texts.tolist()], dtype=object)
-        found[label_column(column)] = said[codes.codes]
-    return found
 
 
 def data_package(certificate: Certificate) -> str:

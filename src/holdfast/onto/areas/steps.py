@@ -10,8 +10,8 @@ adds up comes below.
 
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +20,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
+from holdfast.domains import Hierarchy
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.shared_out import Sharing, rounded
 from holdfast.queries.areas.area_margins import AreaMargins
@@ -37,7 +38,8 @@ class Steps:
     """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign.
 
     `empty`: cells of the leaves, (leaves, cells), that are 0. `rules`: what is known or bounded in areas besides.
-    `source`: what areas are told by.
+    `source`: what areas are told by. Of a part of a larger hierarchy `numbers` are the areas' numbers in the whole, and
+    `known` is what is told about the areas of each depth there.
     """
 
     residuals: Residuals
@@ -46,6 +48,8 @@ class Steps:
     empty: Bools | None = None
     rules: Rules | None = None
     source: str = EVERYTHING
+    numbers: Ints | None = None
+    known: tuple[Sharing, ...] | None = None
 
     def estimated(self, noisy: Floats) -> Floats:
         """Return what is told about all outputs: estimates from all measurements, from those below, or these."""
@@ -57,19 +61,14 @@ class Steps:
     def _empty(self) -> Bools | None:
         """The cells of every area that are 0: those that are so in all leaves below it."""
         tree = self.residuals.query.hierarchy
-        if self.empty is None:
-            return None
-        some = np.zeros((tree.n, self.empty.shape[1]), bool)
-        some[tree.leaves] = ~self.empty
-        for depth in range(len(tree.levels) - 1, 0, -1):
-            nodes = tree.nodes_at(depth)
-            np.logical_or.at(some, tree.parents[nodes], some[nodes])
-        return ~some
+        return None if self.empty is None else ~filled_areas(tree, ~self.empty)
 
     @cached_property
     def told(self) -> AreaMargins:
         """The query with what lower levels tell about each area: margins that they ask and the area does not."""
         query, tree = self.residuals.query, self.residuals.query.hierarchy
+        if self.known is not None:
+            return AreaMargins.of(tree, query.table, tuple(each.margins for each in self.known))
         if self.source == OWN:
             return query
         shallowest = int(tree.depth[tree.leaves].min())
@@ -80,8 +79,7 @@ class Steps:
             table = query.table
             more = (axes for axes in below if not any(axes != other and table.tells(other, axes) for other in below))
             keep.append((*kept, *(axes for axes in more if not any(table.tells(other, axes) for other in kept))))
-        width = np.array([sum(math.prod(query.table.margin_shape(axes)) for axes in kept) for kept in keep])
-        return AreaMargins(int(width[tree.depth].sum()), tree, query.table, tuple(keep))
+        return AreaMargins.of(tree, query.table, tuple(keep))
 
     @cached_property
     def equivariant(self) -> bool:
@@ -107,8 +105,10 @@ class Steps:
         return result
 
     @cached_property
-    def levels(self) -> list[Sharing]:
+    def levels(self) -> Sequence[Sharing]:
         """What is told about the areas of each depth, margins weighted by their precision after estimation."""
+        if self.known is not None:
+            return self.known
         measured = dict(zip(self.residuals.query.groups, self.residuals.precisions, strict=True))
         known = Residuals(self.told, tuple(measured.get(group, 0.0) for group in self.told.groups))
         by_group = list(self.residuals.precisions)
@@ -125,8 +125,8 @@ class Steps:
         """Return the cells of all leaves, (leaves, cells), from estimates of all outputs."""
         return self.shared_out(estimate, coin)[0]
 
-    def shared_out(self, estimate: Floats, coin: int) -> tuple[Array, Floats]:
-        """Return the same, and the gap of every area that has parts, 0 elsewhere.
+    def shared_out(self, estimate: Floats, coin: int, roots: Array | None = None) -> tuple[Array, Floats]:
+        """Return the same, and the gap of every area that has parts, 0 elsewhere; `roots`: cells of these, if known.
 
         The gap: how much further its parts lie from what is told about them than the nearest cells of any sign, whole
         or not, that add up to the area's.
@@ -134,9 +134,12 @@ class Steps:
         query, tree = self.residuals.query, self.residuals.query.hierarchy
         told = self.told_by(estimate)
         table = np.zeros((tree.n, query.table.cells), np.int64 if self.whole else np.float64)
-        gaps = np.zeros(tree.n)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for depth in range(len(tree.levels)):
+        gaps, first = np.zeros(tree.n), 0
+        if roots is not None:
+            table[tree.roots], first = roots, 1
+        alone = self.numbers is not None  # others work on other parts
+        with ThreadPoolExecutor(1 if alone else os.cpu_count() or 1) as pool:
+            for depth in range(first, len(tree.levels)):
                 parents = [-1] if depth == 0 else np.unique(tree.parents[tree.nodes_at(depth)]).tolist()
 
                 def one(parent: int, depth: int = depth) -> None:
@@ -165,7 +168,8 @@ class Steps:
         empty = None if self._empty is None else self._empty[parts]
         found: Array = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
         if self.whole:
-            coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
+            number = int(parts[0] if self.numbers is None else self.numbers[parts[0]])
+            coins = np.random.default_rng([coin, number]).random(found.shape)
             found = rounded(found, above, coins) if self.rules is None else self._ruled(parts, above, found, coins)
         if above is None or parts.size == 1:
             return found, 0.0
@@ -190,6 +194,16 @@ class Steps:
         )
         filled = np.where(here > 0, sums / np.where(here > 0, here, 1.0), 1.0)
         return shared_cells(atom_of, sums, above, near * filled[:, atom_of], coins)
+
+
+def filled_areas(tree: Hierarchy, leaves: Bools) -> Bools:
+    """Which cells of every area some leaf below it has, (areas, cells)."""
+    some = np.zeros((tree.n, leaves.shape[1]), bool)
+    some[tree.leaves] = leaves
+    for depth in range(len(tree.levels) - 1, 0, -1):
+        nodes = tree.nodes_at(depth)
+        np.logical_or.at(some, tree.parents[nodes], some[nodes])
+    return some
 
 
 def refuse_too_many_cells(query: AreaMargins) -> None:

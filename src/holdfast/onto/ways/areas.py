@@ -24,6 +24,7 @@ from holdfast.onto.areas.requirements import Asked, asked_of, exact_figures
 from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells, refuse_too_many_cells
 from holdfast.onto.independent_shares import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
+from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.padded import Padded
 from holdfast.trees.normal.residuals import Residuals, measured_margins
@@ -52,7 +53,7 @@ def accepts(problem: Problem) -> bool:
         return _formula(problem) or problem.n > MOST_EXACT
     # Whole numbers of any sign: an error that would depend on the data is left to other ways.
     found = _residuals(problem)
-    return found is not None and found.exact and problem.n > MOST_EXACT and _steps(problem).equivariant
+    return found is not None and found.exact and problem.n > MOST_EXACT and steps_of(problem).equivariant
 
 
 def goes_down(problem: Problem) -> bool:
@@ -98,10 +99,9 @@ def _filled_up(problem: Problem) -> Padded | None:
 
 
 @kept
-def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
+def steps_of(problem: Problem, source: str = EVERYTHING) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
-    refuse_too_many_cells(residuals.query)
     if _asked(problem) is not None:
         return Steps(residuals, True, source=source)
     fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
@@ -109,6 +109,12 @@ def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
     query = residuals.asked if isinstance(residuals, Padded) else residuals.query
     empty = residuals.empty(empty_cells(query, outputs))
     return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty, source=source)
+
+
+def rules_of(problem: Problem, right: Array) -> Rules | None:
+    """What must hold beside consistency and non-negativity, with the exact figures; None where that is nothing."""
+    asked = _asked(problem)
+    return None if asked is None else asked.rules(exact_figures(problem, right))
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
@@ -135,11 +141,10 @@ def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: 
     """Move one table, (n,), from the roots down, with its evidence."""
     residuals = _residuals(problem)
     assert residuals is not None
-    steps, asked = _steps(problem, source), _asked(problem)
+    refuse_too_many_cells(residuals.query)
+    steps = replace(steps_of(problem, source), rules=rules_of(problem, right))
     measured = residuals.inside(noisy.astype(np.float64))
     estimate = residuals.estimated(measured)
-    if asked is not None:
-        steps = replace(steps, rules=asked.rules(exact_figures(problem, right)))
     told = estimate if source == EVERYTHING else steps.estimated(measured)
     least = _distance(residuals.outside(estimate), noisy, problem.spreads)
     del measured, estimate  # a census fills memory

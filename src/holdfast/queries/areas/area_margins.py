@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class AreaMargins(AreaPlaces):
 
     Cells are leaf-major. The outputs fall into groups (depth, margin): the levels of this query.
     """
+
+    @classmethod
+    def of(cls, tree: Hierarchy, table: Cube, keep: Keep) -> AreaMargins:
+        """Ask these margins at every node of each depth."""
+        width = np.array([sum(math.prod(table.margin_shape(axes)) for axes in kept) for kept in keep], dtype=np.int64)
+        return cls(int(width[tree.depth].sum()), tree, table, keep)
 
     @property
     def domain(self) -> tuple[Hierarchy, Cube]:
@@ -285,9 +292,7 @@ def counts(
         if tree.n * table.cells > MOST_ASKED:
             raise Refused(f"by must ask at most 2**31 outputs in all, found {tree.n * table.cells}")
         return TreeCounts(tree.n * table.cells, tree, table.cells, None if isinstance(by, int) else table)
-    kept = margins_by_depth(tree, table, keep)
-    width = np.array([sum(int(np.prod(table.margin_shape(axes), dtype=np.int64)) for axes in here) for here in kept])
-    size = int(width[tree.depth].sum())
-    if size > MOST_ASKED:
-        raise Refused(f"keep must ask at most 2**31 outputs, found {size}")
-    return AreaMargins(size, tree, table, kept)
+    asked = AreaMargins.of(tree, table, margins_by_depth(tree, table, keep))
+    if asked.n > MOST_ASKED:
+        raise Refused(f"keep must ask at most 2**31 outputs, found {asked.n}")
+    return asked

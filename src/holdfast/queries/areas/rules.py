@@ -25,12 +25,16 @@ MOST_LIMITS = 100_000_000
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """Sets of cells, (sets, cells), and the limits of each in every area, (areas, sets), as they were asked for."""
+    """Sets of cells, (sets, cells), and the limits of each in every area, (areas, sets), as they were asked for.
+
+    `atoms`: limits of atoms that are known already, (areas, atoms) low and high.
+    """
 
     query: Any
     sets: Bools
     low: Ints
     high: Ints
+    atoms: tuple[Ints, Ints] | None = None
 
     @classmethod
     def of_rows(cls, query: Any, rows: Any, low: Ints, high: Ints) -> Rules | None:
@@ -99,6 +103,8 @@ class Rules:
         low, high = self.low.copy(), self.high.copy()
         atom_low = np.zeros((tree.n, self.inside.shape[1]), np.int64)
         atom_high = np.full((tree.n, self.inside.shape[1]), NO_LIMIT, np.int64)
+        if self.atoms is not None:
+            atom_low, atom_high = (each.copy() for each in self.atoms)
         for depth in range(len(tree.levels) - 1, -1, -1):
             here = tree.nodes_at(depth)
             found = self._tightened(low[here], high[here], atom_low[here], atom_high[here])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -238,63 +238,38 @@ def coins_of(keys: Keys) -> Words:
 
 
 # --- who does the work of the pieces below the cut: this process, or the tasks of a cluster --------------------------
-# Pieces come in groups, which travel and are kept together. Whoever works is asked in two ways: to do something with
-# groups and to tell what comes back (`grouped`), and to draw noisy values of groups that stay where they are (`noted`).
-# What is done is a function of the group, its counts and what it is told.
+# Whoever works is asked to do something with groups of pieces and to tell what comes back. What is done is a function
+# of the group, of what it is told, and of the secret, so it can be done again: what was drawn is not kept anywhere.
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A piece in the hands of whoever works on it; `noisy` are its noisy values, once they were drawn."""
+    """A piece in the hands of whoever works on it."""
 
     work: Work
     cells: Ints
-    noisy: Ints | None = None
 
     @cached_property
     def truth(self) -> Ints:
         return np.asarray(Hierarchy.from_parents(self.work.piece.parents).sum_up(self.cells))
 
 
-#: What is done with a piece and what it is told, and what comes back.
-Asked = Callable[[Held, Any], Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Pieces that follow each other, from the number `first` on.
+    """What a task works on, and the sheet that says how it is written, opened when it is looked at."""
 
-    `sheet` opens what their rows are called and how they are written.
-    """
-
-    first: int
-    pieces: Sequence[Held]
+    work: Any
     sheet: Callable[[], Any] = lambda: None
-
-    @property
-    def figures(self) -> int:
-        return sum(each.work.piece.own for each in self.pieces)
-
-    def noted(self, what: Noted, told: Any) -> tuple[Group, Any]:
-        """Let pieces keep noisy values, and return what comes back besides."""
-        noisy, found = what(self, told)
-        pieces = [Held(held.work, held.cells, values) for held, values in zip(self.pieces, noisy, strict=True)]
-        return replace(self, pieces=pieces), found
 
 
 #: What is done with a group and what it is told, and what comes back.
-Grouped = Callable[[Group, Any], Any]
-#: The same where the first thing that comes back are noisy values, which stay with the pieces.
-Noted = Callable[[Group, Any], tuple[list[Ints], Any]]
+Asked = Callable[[Group, Any], Any]
 
 
 class Tasks(Protocol):
     """Who does the work; `told` says what each group is told, by its number, and so which groups work."""
 
-    def noted(self, what: Noted, told: Mapping[int, Any]) -> dict[int, Any]:
-        """Draw noisy values of groups, which stay with their pieces, and return what each tells besides."""
-
-    def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
+    def each(self, what: Asked, told: Mapping[int, Any]) -> dict[int, Any]:
         """Do something with groups, each by its number, and return what each tells."""
 
 
@@ -302,31 +277,17 @@ class Tasks(Protocol):
 class Here:
     """This process, which takes the groups one after the other."""
 
-    groups: list[Group] = field(default_factory=list)
+    groups: Sequence[Group]
 
-    def noted(self, what: Noted, told: Mapping[int, Any]) -> dict[int, Any]:
-        """Draw noisy values of groups, which stay with their pieces, and return what each tells besides."""
-        found: dict[int, Any] = {}
-        for number, each in told.items():
-            self.groups[number], found[number] = self.groups[number].noted(what, each)
-        return found
-
-    def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
+    def each(self, what: Asked, told: Mapping[int, Any]) -> dict[int, Any]:
         return {number: what(self.groups[number], each) for number, each in told.items()}
 
 
-def by_piece(what: Asked) -> Grouped:
-    """The same of each piece of a group, in their order; `told` says what each is told (None: nothing)."""
-    return partial(_by_piece, what=what)
-
-
-def _by_piece(group: Group, told: Sequence[Any] | None, what: Asked) -> list[Any]:
-    given = [None] * len(group.pieces) if told is None else told
-    with together(group.figures):
-        return [what(held, each) for held, each in zip(group.pieces, given, strict=True)]
-
-
-# --- what travels ----------------------------------------------------------------------------------------------------
+def by_piece(group: Group, told: Sequence[Any] | None, what: Callable[[Held, Any], Any]) -> list[Any]:
+    """Do the same with each piece of a group, in their order; `told`: what each is told (None: nothing)."""
+    given = [None] * len(group.work) if told is None else told
+    with together(sum(held.work.piece.own for held in group.work)):
+        return [what(held, each) for held, each in zip(group.work, given, strict=True)]
 
 
 def packed(content: Any) -> bytes:

@@ -8,8 +8,9 @@ figures, names, the copy.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import Refused
-from holdfast.arrays import Bools, Floats, Ints, together
+from holdfast.arguments import Fault, Refused
+from holdfast.arrays import Array, Bools, Floats, Ints, together
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
 from holdfast.mechanism.published.linear_estimates import measured_deviations, sum_reach
 from holdfast.release.facts import CONFIDENCE
@@ -73,16 +74,20 @@ class Sheet:
     def figures(self, made: Finished) -> tuple[Ints, Floats]:
         """The values of all rows, and the ends of their intervals, (n, 2), not a number where nothing is known."""
         values = np.concatenate([made.values, self.sums @ made.values])
-        ends = np.column_stack([self.low, self.high])
-        if self.reach is not None:
-            around = made.values if self.own else made.centre
-            centre = np.concatenate([around, self.sums @ np.asarray(around, dtype=np.float64)])
-            bars = ErrorBars(centre, None, self.low, self.high, self.whole)
-            ends = bars.within(centre - self.reach, centre + self.reach, self.low, self.high)
-        else:
-            ends[np.isinf(ends)] = np.nan
+        around = made.values if self.own else made.centre
+        centre = np.concatenate([around, self.sums @ np.asarray(around, dtype=np.float64)])
+        ends = ends_of(centre, self.low, self.high, self.reach, whole=self.whole)
         ends[self.known] = values[self.known, None]
         return values, ends
+
+
+def ends_of(centre: Array, low: Floats, high: Floats, reach: Floats | None, *, whole: bool) -> Floats:
+    """The ends of intervals that reach so far, cut to what is certain, or what is certain; not a number: nothing."""
+    if reach is not None:
+        return ErrorBars(centre, None, low, high, whole).within(centre - reach, centre + reach, low, high)
+    ends = np.column_stack([low, high])
+    ends[np.isinf(ends)] = np.nan
+    return ends
 
 
 @dataclass(frozen=True)
@@ -101,13 +106,65 @@ class Folder:
         written = {"table": True, "measurements": noisy, "records": records}
         return [f"{self.prefix}{name}.{end}" for name, there in written.items() if there for end in ("parquet", "csv")]
 
+    def filed(
+        self, files: Sequence[str], part: int, table: Columns, write: Callable[[list[Path]], None]
+    ) -> tuple[list[tuple[str, int, str]], Columns, str | None]:
+        """Let a part of files be written; its name, size and hash in each, its columns as read again, what is wrong.
+
+        `table`: what the first two hold.
+        """
+        names = [names_of(name, part + 1)[part] for name in files]
+        session().execute("SET threads = 1")  # one thread writes the same bytes whenever it does
+        new = [Path(self.path, WRITING, f"{uuid4().hex}{Path(name).suffix}") for name in files]
+        write(new)
+        found = read_parquet(new[0])
+        wrong = [
+            *itertools.islice(other_entries(found, {name: _masked(each) for name, each in table.items()}, "a part"), 1),
+            *itertools.islice(other_entries(found, read_csv(new[1]), names[1]), 1),
+        ]
+        described = [(name, path.stat().st_size, sha256_of(path)) for name, path in zip(names, new, strict=True)]
+        for name, path in zip(names, new, strict=True):
+            os.utime(path, (self.when, self.when))
+            os.replace(path, Path(self.path, name))
+        return described, found, next(iter(wrong), None)
+
 
 class Written(NamedTuple):
-    """A part as it lies in its folder: name, size and hash of its files, the values of its roots, and what is wrong."""
+    """Parts as they lie in their folder: name, size and hash of each file, the values of roots, and what is wrong."""
 
     files: list[tuple[str, int, str]]
     roots: Ints
     wrong: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A table that lies in parts where it was drawn: size and hash of each file, and what is said of it.
+
+    `noisy` and `records`: whether these lie beside it. `known`, `measured` and `own` tell what intervals are, and
+    `ties` is the coin. `runs`: each part is a run of whole areas.
+    """
+
+    files: dict[str, tuple[int, str]]
+    count: int
+    noisy: bool
+    records: bool
+    known: bool
+    measured: bool | None
+    own: bool
+    method: str
+    ties: int | None
+    runs: bool = False
+
+
+def refuse_wrong(written: Iterable[Written]) -> dict[str, tuple[int, str]]:
+    """The size and hash of every file; nothing is released where something is wrong."""
+    files: dict[str, tuple[int, str]] = {}
+    for each in written:
+        if each.wrong is not None:
+            raise Fault(f"nothing is released: {each.wrong}; this is a fault of holdfast")
+        files |= {name: (size, found) for name, size, found in each.files}
+    return files
 
 
 class Drawn(NamedTuple):
@@ -133,12 +190,11 @@ class Drawn(NamedTuple):
         return cls(np.concatenate(parents), starts[-1], low, high, made)
 
 
-def write(group: Group, told: Any, coins: Any, folder: Folder) -> Written:
+def write(group: Group, told: Any, folder: Folder, secret: bytes) -> Written:
     """Finish pieces and write them as a part; `told` is its number and what each piece is told to be finished."""
     part, rest = told
-    made = by_piece(lambda held, each: Drawn.of(held, finished(held, each, coins)))(group, rest)
-    with together(group.figures):
-        drawn = Drawn.joined(made)
+    drawn = Drawn.joined(by_piece(group, rest, lambda held, each: Drawn.of(held, finished(held, each, secret))))
+    with together(drawn.own):
         return write_part(group.sheet(), drawn, folder, part, drawn.made.values[:0])
 
 
@@ -148,35 +204,28 @@ def write_part(sheet: Sheet, drawn: Drawn, folder: Folder, part: int, below: Int
     values, ends = sheet.figures(made)
     own, named = drawn.own, {ROW: sheet.rows, **sheet.names}
     table = named | dict(zip(FIGURES, (values, *ends.T), strict=True)) | dict(sheet.labels)
+
+    def write_files(new: list[Path]) -> None:
+        write_table(table, new[0], new[1])
+        if sheet.deviations is not None:
+            kept = np.flatnonzero(np.isfinite(sheet.deviations))
+            measured = {name: column[kept] for name, column in named.items()}
+            noisy, deviations = made.noisy[kept], sheet.deviations[kept]
+            write_table(measured | dict(zip(MEASUREMENTS, (noisy, deviations), strict=True)), new[2])
+            write_csv(measured | {"standard_deviation": deviations, "count": noisy}, new[3])
+        if sheet.records is not None:
+            leaves = np.setdiff1d(np.arange(own), drawn.parents)
+            write_repeated({name: named[name][leaves] for name in sheet.records}, made.values[leaves], *new[-2:])
+
     files = folder.names(sheet.deviations is not None, sheet.records is not None)
-    names = [names_of(name, part + 1)[part] for name in files]
-    session().execute("SET threads = 1")  # one thread writes the same bytes whenever it does
-    new = [Path(folder.path, WRITING, f"{uuid4().hex}{Path(name).suffix}") for name in files]
-    write_table(table, new[0], new[1])
-    if sheet.deviations is not None:
-        kept = np.flatnonzero(np.isfinite(sheet.deviations))
-        measured = {name: column[kept] for name, column in named.items()}
-        noisy, deviations = made.noisy[kept], sheet.deviations[kept]
-        write_table(measured | dict(zip(MEASUREMENTS, (noisy, deviations), strict=True)), new[2])
-        write_csv(measured | {"standard_deviation": deviations, "count": noisy}, new[3])
-    if sheet.records is not None:
-        leaves = np.setdiff1d(np.arange(own), drawn.parents)
-        write_repeated({name: named[name][leaves] for name in sheet.records}, made.values[leaves], *new[-2:])
-    found = read_parquet(new[0])
-    wrong = next(_wrong(sheet, drawn, table, found, below), None) or next(
-        other_entries(found, read_csv(new[1]), names[1]), None
-    )
-    described = [(name, path.stat().st_size, sha256_of(path)) for name, path in zip(names, new, strict=True)]
-    for name, path in zip(names, new, strict=True):
-        os.utime(path, (folder.when, folder.when))
-        os.replace(path, Path(folder.path, name))
+    described, found, wrong = folder.filed(files, part, table, write_files)
     roots = np.flatnonzero(drawn.parents[:own] < 0)
+    wrong = wrong or next(_wrong(sheet, drawn, found, below), None)
     return Written(described, np.asarray(found["value"])[roots], wrong)
 
 
-def _wrong(sheet: Sheet, drawn: Drawn, table: Mapping[str, Any], found: Columns, below: Ints) -> Iterator[str]:
+def _wrong(sheet: Sheet, drawn: Drawn, found: Columns, below: Ints) -> Iterator[str]:
     """Say what does not hold in a part as it was read again."""
-    yield from other_entries(found, {name: _masked(column) for name, column in table.items()}, "a part")
     every, own, parents = np.asarray(found["value"]), drawn.own, drawn.parents
     if every.dtype != np.int64:
         yield "the values of a part are not whole numbers"

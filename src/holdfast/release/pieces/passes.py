@@ -29,7 +29,7 @@ from holdfast.mechanism.published.linear_estimates import input_is_free, known_e
 from holdfast.noise.spread import Spread
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.randomness import Keys
-from holdfast.release.pieces.cut import Cut, Group, Held, Here, Piece, Rules, Tasks, Work, by_piece, coins_of, measured
+from holdfast.release.pieces.cut import Cut, Group, Held, Piece, Rules, Tasks, Work, by_piece, coins_of, measured
 from holdfast.trees.nearest.best_linear import error_variances
 from holdfast.trees.nearest.levelwise import Levelwise
 from holdfast.trees.nearest.nearest import Nearest
@@ -99,9 +99,7 @@ class Pieces:
         for first, behind in pairwise(self.cut.groups.tolist()):
             works = [self.work(self.cut.piece(number), estimated=estimated) for number in range(first, behind)]
             held = [Held(work, self.cut.cells(work.piece, cells)) for work in works]
-            yield Group(
-                first, held, partial(sheet, np.concatenate([work.piece.outputs for work in works]), first, behind)
-            )
+            yield Group(held, partial(sheet, np.concatenate([work.piece.outputs for work in works]), first, behind))
 
     @cached_property
     def _moved(self) -> Rules:
@@ -244,33 +242,31 @@ class Finished(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """The top as it is, what each piece below is told to be finished, and the coins that decide ties."""
+    """The top as it is, and what each piece below is told to be finished."""
 
     top: Held
     made: Finished
     told: list[tuple[Ints, Floats | None]]
-    coins: Words
 
 
 #: What a piece tells to what is above the cut; no estimate where no interval stands around it.
 Above = tuple[Head, Estimated | None]
 
 
-def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, Above]:
+def measure(held: Held, _: object, secret: bytes) -> Above:
     noisy, rules = measured(held.work, held.truth, Keys.of(secret)), held.work.linear
-    return noisy, (head(held, noisy), None if rules is None else estimated(held, noisy, rules))
+    return head(held, noisy), None if rules is None else estimated(held, noisy, rules)
 
 
-def measure_all(group: Group, _: object, secret: bytes) -> tuple[list[Ints], list[Above]]:
-    made = by_piece(partial(measure, secret=secret))(group, None)
-    return [noisy for noisy, _ in made], [told for _, told in made]
+def measure_all(group: Group, _: object, secret: bytes) -> list[Above]:
+    return by_piece(group, None, partial(measure, secret=secret))
 
 
-def finished(held: Held, told: tuple[Ints, Floats | None], coins: Words) -> Finished:
-    """Make the values of a piece from its noisy ones, and the totals and estimates of its roots."""
-    (totals, estimates), noisy, rules = told, held.noisy, held.work.linear
-    assert noisy is not None
-    values = of_piece(held, noisy, totals, coins)
+def finished(held: Held, told: tuple[Ints, Floats | None], secret: bytes) -> Finished:
+    """Make the values of a piece from its noisy ones, which the same words make again, and the totals of its roots."""
+    (totals, estimates), keys, rules = told, Keys.of(secret), held.work.linear
+    noisy = measured(held.work, held.truth, keys)
+    values = of_piece(held, noisy, totals, coins_of(keys))
     if rules is None or estimates is None:
         return Finished(values, noisy, noisy)
     return Finished(values, noisy, estimates_of_piece(held, noisy, rules, estimates))
@@ -278,14 +274,14 @@ def finished(held: Held, told: tuple[Ints, Floats | None], coins: Words) -> Fini
 
 def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes) -> Decided:
     """Let all pieces be measured, and decide everything above the cut."""
-    by, own, coins, rules = pieces.cut.width, work.piece.own, coins_of(Keys.of(secret)), work.linear
+    by, own, rules = pieces.cut.width, work.piece.own, work.linear
     counted = np.concatenate(pieces.cut.above(cells))
     truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
     groups: dict[int, None] = dict.fromkeys(range(pieces.cut.groups.size - 1))
-    told = tasks.noted(partial(measure_all, secret=secret), groups)
+    told = tasks.each(partial(measure_all, secret=secret), groups)
     below: list[Above] = [each for group in sorted(told) for each in told[group]]
     noisy = measured(work, truth[:own], Keys.of(secret))
-    values = of_top(work, truth, noisy, [known for known, _ in below], coins)
+    values = of_top(work, truth, noisy, [known for known, _ in below], coins_of(Keys.of(secret)))
     centre: Array = noisy
     estimates: Any = [None] * pieces.cut.count
     if rules is not None:
@@ -293,18 +289,4 @@ def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes
         estimates = centre[own:].reshape(-1, by)
     made = Finished(values[:own], noisy, centre[:own])
     totals = values[own:].reshape(-1, by)
-    return Decided(Held(work, counted, noisy), made, list(zip(totals, estimates, strict=True)), coins)
-
-
-def gathered(pieces: Pieces, cells: Ints, secret: bytes, tasks: Tasks | None = None) -> tuple[Ints, Ints]:
-    """Make the table piece by piece, here or by others, and bring all of it here: its values and the noisy ones."""
-    tasks, work = tasks or Here(list(pieces.groups(cells))), pieces.work(pieces.cut.top())
-    done = decided(pieces, work, cells, tasks, secret)
-    values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
-    at = work.piece.outputs[: work.piece.own]
-    values[at], noisy[at] = done.made.values, done.made.noisy
-    made = tasks.grouped(by_piece(partial(finished, coins=done.coins)), pieces.cut.by_group(done.told))
-    for number, each in enumerate(each for group in sorted(made) for each in made[group]):
-        at = pieces.cut.piece(number).outputs
-        values[at], noisy[at] = each.values, each.noisy
-    return values, noisy
+    return Decided(Held(work, counted), made, list(zip(totals, estimates, strict=True)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.storage.tables import Coded, Texts, hash_names
+from holdfast.release.table.area_cut import AreaCut
 
 #: Figures of the largest table that is written as one file; larger ones are written in parts of about so many.
 MOST_IN_A_FILE = 1_000_000
@@ -26,11 +27,13 @@ MOST_IN_A_FILE = 1_000_000
 class AreaNames(Mapping[str, Texts]):
     """Columns of names of the outputs of margins in areas; `of_axes` are the values of the axes, recoded ones last.
 
-    A value stands also in the column of a recoded axis: its group. A column is made whenever it is asked for.
+    A value stands also in the column of a recoded axis: its group. A column is made whenever it is asked for. Of a
+    stretch of areas `beyond` are the names above it, level by level, for every area.
     """
 
     query: AreaMargins
     of_axes: Sequence[Texts]
+    beyond: Mapping[str, Texts] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._small)
@@ -47,14 +50,18 @@ class AreaNames(Mapping[str, Texts]):
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
-        """The first and last row, this one excluded, of every part in which the table is written: areas are whole."""
-        starts = self.query.starts
-        ends, first = [0], 0
-        while first < len(starts) - 1:
+        """The first and last row, this one excluded, of every part in which the table is written: areas are whole.
+
+        Below the cut they are the runs of its stretches, level by level.
+        """
+        starts, cut = self.query.starts, AreaCut.of(self.query)
+        ends, first, behind = [0], 0, len(starts) - 1 if cut is None else cut.above
+        while first < behind:
             beyond = int(np.searchsorted(starts, starts[first] + MOST_IN_A_FILE, side="right")) - 1
-            first = max(beyond, first + 1)
+            first = min(max(beyond, first + 1), behind)
             ends.append(int(starts[first]))
-        return [pair for pair in pairwise(ends) if pair[0] < pair[1]]
+        runs = [] if cut is None else [run for level in cut.runs for run in level]
+        return [pair for pair in (*pairwise(ends), *runs) if pair[0] < pair[1]]
 
     @cached_property
     def domain_hash(self) -> str:
@@ -89,7 +96,7 @@ class AreaNames(Mapping[str, Texts]):
 
     @cached_property
     def _above(self) -> dict[str, Texts]:
-        return ancestors(self.query.hierarchy)
+        return {**self.beyond, **ancestors(self.query.hierarchy)}
 
     @cached_property
     def _small(self) -> dict[str, Coded]:

@@ -53,9 +53,7 @@ class Padded(Residuals):
     def of(cls, asked: AreaMargins, precisions: tuple[float, ...]) -> Padded:
         """Fill up a query."""
         table, places = _filled(asked.table)
-        width = [sum(int(np.prod(table.margin_shape(axes), dtype=np.int64)) for axes in kept) for kept in asked.keep]
-        size = int(np.array(width)[asked.hierarchy.depth].sum())
-        query = AreaMargins(size, asked.hierarchy, table, asked.keep)
+        query = AreaMargins.of(asked.hierarchy, table, asked.keep)
         outputs = np.empty(asked.n, np.int64)
         for g, (_, kept) in enumerate(asked.groups):
             outputs[asked.outputs(g)] = query.outputs(g)[:, _entries(table, places, kept)]

@@ -127,10 +127,15 @@ class Residuals:
     def _passes(self, axes: Axes) -> tuple[Ints, NormalPasses, Floats] | None:
         known, precision = knows(self.query.table, self.query.keep, axes), self._precision(axes)
         nodes, parents, depths = scalar_forest(self.query.hierarchy, known)
-        with np.errstate(divide="ignore"):
-            own = np.where(depths < 0, np.inf, 1 / precision[depths])
-        passes = NormalPasses.of(parents, own)
+        own = self._own(axes, precision, depths)
+        passes = NormalPasses.of(parents, own, own == 0)
         return None if passes is None else (nodes, passes, precision)
+
+    def _own(self, axes: Axes, precision: Floats, depths: Ints) -> Floats:
+        """The variances with which the nodes of a scalar hierarchy are measured, by their depths (−1: uncovered)."""
+        del axes
+        with np.errstate(divide="ignore"):
+            return np.where(depths < 0, np.inf, 1 / precision[depths])
 
     def _precision(self, axes: Axes) -> Floats:
         """The precision with which the coordinates of a set of axes are measured, by depth."""
@@ -144,19 +149,19 @@ class Residuals:
         return self.query.table.cells // math.prod(self.query.table.sizes[a] for a in kept)
 
     @cached_property
-    def _frame(self) -> Frame:
+    def frame(self) -> Frame:
         return Frame(self.query)
 
     def noise(self, normals: Floats) -> Floats:
         """Turn standard normal numbers into noise of all outputs given that they agree and add up, (n,)."""
-        rows, used = np.zeros((1, self.query.hierarchy.n, self._frame.width)), 0
+        rows, used = np.zeros((1, self.query.hierarchy.n, self.frame.width)), 0
         for each in self.coordinates:
             size = each.count * each.deviations_kept()
             values = normals[used : used + size].reshape(each.count, -1).copy()
             each.passes.noise(values)
-            rows[0, each.nodes, self._frame.cuts[each.axes]] = each.at_nodes(values)
+            rows[0, each.nodes, self.frame.cuts[each.axes]] = each.at_nodes(values)
             used += size
-        return self._outputs(rows)[0]
+        return self.outputs_of(rows)[0]
 
     @cached_property
     def normals_needed(self) -> int:
@@ -168,11 +173,21 @@ class Residuals:
         below: of each area from what is measured in it and in its parts alone.
         """
         tables = np.atleast_2d(np.asarray(measured, np.float64))
-        return self._outputs(self._estimates(tables, below)).reshape(measured.shape)
+        return self.outputs_of(self.settled(tables, below=below)).reshape(measured.shape)
 
-    def _estimates(self, measured: Floats, below: bool) -> Floats:
+    def settled(self, measured: Floats, *, below: bool) -> Floats:
         """The estimated coordinates of every node, (tables, nodes and more, columns)."""
-        tree, frame = self.query.hierarchy, self._frame
+        tree, frame, rows = self.query.hierarchy, self.frame, self.measured_rows(measured)
+        by_axes = {each.axes: each for each in self.coordinates}
+        for _, sets in frame.patterns:
+            mine = [by_axes[axes] for axes in sets]
+            cuts = [frame.cuts[axes] for axes in sets]
+            settle([each.passes for each in mine], mine[0].nodes, tree.n, cuts, rows, below=below)
+        return rows
+
+    def measured_rows(self, measured: Floats) -> Floats:
+        """The measured coordinates of every node, (tables, nodes and more, columns)."""
+        tree, frame = self.query.hierarchy, self.frame
         by_axes = {each.axes: each for each in self.coordinates}
         spare = max(each.deviations_kept() - each.nodes.size for each in self.coordinates)
         rows = np.zeros((len(measured), tree.n + spare, frame.width))
@@ -183,28 +198,24 @@ class Residuals:
                     if self.query.table.tells(kept, axes):
                         weight[cut] = p * math.sqrt(self._summed(kept)) / by_axes[axes].precision[depth]
                 frame.add(rows, measured, g, weight)
-        for _, sets in frame.patterns:
-            mine = [by_axes[axes] for axes in sets]
-            cuts = [frame.cuts[axes] for axes in sets]
-            settle([each.passes for each in mine], mine[0].nodes, tree.n, cuts, rows, below=below)
         return rows
 
-    def _outputs(self, rows: Floats) -> Floats:
+    def outputs_of(self, rows: Floats) -> Floats:
         """Return the outputs, (tables, n), from the coordinates of every node."""
         result = np.empty((len(rows), self.query.n))
         for g, (_, kept) in enumerate(self.query.groups):
-            self._frame.fill(result, rows, g, math.sqrt(self._summed(kept)))
+            self.frame.fill(result, rows, g, math.sqrt(self._summed(kept)))
         return result
 
     def variance_of(self, weights: Floats) -> float:
         """Return the variance of a weighted sum of outputs given that all agree and add up."""
-        rows = np.zeros((1, self.query.hierarchy.n, self._frame.width))
+        rows = np.zeros((1, self.query.hierarchy.n, self.frame.width))
         for g, (_, kept) in enumerate(self.query.groups):
-            factor = np.full(self._frame.width, math.sqrt(self._summed(kept)))
-            self._frame.add(rows, np.asarray(weights, np.float64)[None], g, factor)
+            factor = np.full(self.frame.width, math.sqrt(self._summed(kept)))
+            self.frame.add(rows, np.asarray(weights, np.float64)[None], g, factor)
         total = 0.0
         for each in self.coordinates:
-            own = each.in_order(rows[0, each.nodes, self._frame.cuts[each.axes]])
+            own = each.in_order(rows[0, each.nodes, self.frame.cuts[each.axes]])
             total += sum(each.passes.variance_of(row) for row in own)
         return total
 

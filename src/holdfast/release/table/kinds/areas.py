@@ -54,13 +54,14 @@ class Areas(Kind):
             kept[level] = margins_of(listed, here, cube, each=listed != (ALL_CELLS[0],))
         try:
             query: Any = counts(tree, cube, kept)
-            if asked.numbers == "whole":
+            if asked.numbers == "whole" and spec.engine == "local":  # a cluster shares out one stretch at a time
                 refuse_too_many_cells(query)
         except Refused as refusal:
             raise at["measure"].refuse(str(refusal)) from None
         refuse_too_many(query.n, MOST_FIGURES, at["measure"])
         names = AreaNames(query, values_of(asked, cube, keys[1:]))
-        columns = names if query.n > area_names.MOST_IN_A_FILE else dict(names)
+        in_parts = query.n > area_names.MOST_IN_A_FILE or spec.engine == "spark"
+        columns = names if in_parts else dict(names)
         margins = tuple(
             Margin(places=depth + 1, axes=[cube.all_names[a] for a in axes], table=None) for depth, axes in query.groups
         )
@@ -116,7 +117,8 @@ class Areas(Kind):
     def shared_out(self, layout: Layout) -> int:
         assert layout.places is not None
         assert layout.cube is not None
-        return layout.places.n * layout.cube.cells
+        areas = layout.places.n if layout.spec.engine == "local" else layout.places.n_leaves  # whose counts are held
+        return areas * layout.cube.cells
 
 
 def _crosses(layout: Layout, account: Mapping[str, Any]) -> bool:
