@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         refine,
         refinement_loss,
     )
-    from holdfast.release.certificate.load import load
+    from holdfast.release.certificate.over_time import load
     from holdfast.release.plan import compare
     from holdfast.release.ready import job
     from holdfast.together import combine
@@ -89,7 +89,7 @@ _ROOMS = {
         "refine",
         "refinement_loss",
     ),
-    "release.certificate.load": ("load",),
+    "release.certificate.over_time": ("load",),
     "release.plan": ("compare",),
     "release.ready": ("job",),
     "together": ("combine",),

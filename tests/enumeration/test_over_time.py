@@ -45,6 +45,7 @@ def moments(factor, sigma2, data, other):
         noise = [[y[cell] - both[side][cell] for y, *both in history] for side in (0, 1)]
         centres = [value - row @ np.array(past) if t else value for value, past in zip(xz, noise, strict=True)]
         values, first = conditional(centres[0], square, REACHES[cell])
+        first = first / first.sum() if cell else first  # of what both have alike a part is as good as all
         total = conditional(centres[1], square)[1].sum() * np.sum(
             np.exp(-((np.arange(-60, 61) + round(centres[1]) - centres[1]) ** 2) / (2 * square))
         )
@@ -109,7 +110,7 @@ def test_a_claim_about_one_period_is_too_small_for_three():
     factor, sigma2 = FACTORS["square root"], Fraction(2, 5)
     claimed = float(wideness(sigma2) * factor.cost((1, 0, 0)) / (2 * sigma2))
     found = np.log(moments(factor, sigma2, lambda _: (0, 0), lambda _: (1, 0))) / (np.array(ORDERS) - 1)
-    assert (found > np.array(ORDERS) * claimed)[:3].all()  # moments of higher orders lie beyond the reach
+    assert (found > np.array(ORDERS) * claimed)[:3].all()  # those of high orders lie beyond the reach
 
 
 @pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(4)])

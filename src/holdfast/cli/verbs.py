@@ -105,6 +105,9 @@ def release(
     run_id: Annotated[
         str | None, typer.Option("--id", metavar="NAME", help="The name of this run: a second one makes nothing more.")
     ] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The period of a series, such as 2026-11: all are charged once.")
+    ] = None,
     progress: Annotated[
         bool, typer.Option("--progress", help="Say every step as a line of JSON on standard error.")
     ] = False,
@@ -115,30 +118,25 @@ def release(
     from holdfast.arguments import Refused
     from holdfast.cli import showing
 
-    if dry_run + witnessed + (nonce is not None) + (run_id is not None) > 1:
-        raise Refused("--dry-run, --witnessed, --nonce and --id are ways of their own: give one of them")
+    if dry_run + witnessed + (nonce is not None) + (run_id is not None) + (period is not None) > 1:
+        raise Refused("--dry-run, --witnessed, --nonce, --id and --period are ways of their own: give one of them")
 
     def first(shapes: Laid) -> None:
         if run_id is not None:
             _end_if_made(shapes, run_id, json, quiet)
-        refuse_early(shapes, output, records=nonce is None)
+        if period is None:  # that of a series is looked at with its ledger
+            refuse_early(shapes, output, records=nonce is None)
 
     with nothing_yet():
         from holdfast.release.ends import refuse_early
-        from holdfast.release.run import could_release
         from holdfast.release.run import release as released
+        from holdfast.release.series import release_period
         from holdfast.release.witnessed import commit, draw_committed
 
         job = job_of(spec, quiet or json, first, progress)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
-        with command(quiet=quiet or json, as_json=progress) as step:
-            could_release(job, folder, step=step)
-        content: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
-        words = (
-            f"nothing public stands in the way of {folder}, and the source opens and has the columns; no record was "
-            "counted, and nothing was charged or drawn"
-        )
+        content, words = _tried(job, folder, quiet or json, progress)
     else:
         asides: list[str] = []
         notes: list[str] = []
@@ -148,6 +146,8 @@ def release(
                 committed = commit(job, **told, note=notes.append) if witnessed else None
                 if nonce is not None:
                     folder = draw_committed(job, nonce, at_least=at_least, **told)
+                elif period is not None:
+                    folder = release_period(job, period, at_least=at_least, note=notes.append, **told)
                 elif committed is None:
                     folder = released(job, at_least=at_least, run_id=run_id, note=notes.append, **told)
         finally:
@@ -163,6 +163,18 @@ def release(
                 f"gives the nonce, then: holdfast release {spec} --nonce NONCE"
             )
     showing.told(json, quiet, lambda: {**content, "statement": job.guarantee.as_mapping()}, words)
+
+
+def _tried(job: Job, folder: Path, quiet: bool, progress: bool) -> tuple[dict[str, Any], str]:
+    from holdfast.release.run import could_release
+
+    with command(quiet=quiet, as_json=progress) as step:
+        could_release(job, folder, step=step)
+    words = (
+        f"nothing public stands in the way of {folder}, and the source opens and has the columns; no record was "
+        "counted, and nothing was charged or drawn"
+    )
+    return {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}, words
 
 
 def _end_if_made(shapes: Laid, run_id: str, json: bool, quiet: bool) -> None:
@@ -243,9 +255,11 @@ def verify(
 
     with command(quiet=quiet or json) as step:
         step("verifying")
-        from holdfast.release.certificate.verify import verify as verified
+        from holdfast.release.certificate.series_folder import verify as verified
 
-        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key, officer=officer)
+        verdict = verified(
+            folder, ledger=None if ledger is None else ledger_of(ledger, "--ledger"), key=key, officer=officer
+        )
         if opened is not None:
             from holdfast.release.witnessed import reexecuted
 

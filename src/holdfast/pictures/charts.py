@@ -165,6 +165,27 @@ def curves(
     return Picture("".join(drawn), WIDTH, bottom + 44, f"{up} against {across}. {told}.")
 
 
+def line_over_time(rows: Sequence[tuple[str, float, float, float]], words: str) -> Picture:
+    """Draw a value in every period as a line on the band of its intervals; nothing at a period that was left out."""
+    left, right, top, bottom = 62.0, WIDTH - 10, 10.0, 150.0
+    ends = [each for _, *figures in rows for each in figures if math.isfinite(each)]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    height = Scale(low, high if high > low else low + 1, bottom, top)
+    at = [left + (right - left) * (i + 0.5) / len(rows) for i in range(len(rows))]
+    there = [(x, *figures) for x, (_, *figures) in zip(at, rows, strict=True) if math.isfinite(figures[0])]
+    both = [f"{x:.5g},{height(end):.5g}" for x, _, end, _ in there]
+    both += [f"{x:.5g},{height(end):.5g}" for x, _, _, end in reversed(there)]
+    drawn = [line(left, height(tick), right, height(tick), opacity=0.15) for tick in height.ticks]
+    drawn += [text(left - 6, height(tick), number(tick), "end") for tick in height.ticks]
+    drawn.append(element("polygon", points=" ".join(both), fill=COLOURS[4], opacity=0.5))
+    joined = " ".join(f"{x:.5g},{height(value):.5g}" for x, value, _, _ in there)
+    drawn.append(element("polyline", points=joined, fill="none", stroke=COLOURS[0], stroke_width=2))
+    drawn += [circle(x, height(value), 2.5, 0) for x, value, _, _ in there]
+    drawn += [text(x, bottom + 14, rows[i][0], where) for i, x, where in ((0, left, "start"), (-1, right, "end"))]
+    told = "; ".join(f"{name} {number(value)} {_between(a, b)}" for name, value, a, b in rows if math.isfinite(value))
+    return Picture("".join(drawn), WIDTH, bottom + 26, f"{words}. {told}.")
+
+
 def _factors(low: float, high: float) -> list[float]:
     """Round figures from low to high: powers of ten, and where these are few also twice and five times them."""
     powers = [10.0**power for power in range(-3, 19)]

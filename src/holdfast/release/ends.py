@@ -30,6 +30,8 @@ NOTHING = "nothing was charged, drawn or published"
 CHARGED = "the ledger keeps the charge, and nothing was drawn or published"
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free; nothing was published"
 PUBLISHED = "the release is published"
+#: Of a period of a series, which is charged with all others.
+BEGUN = "run it again with the same records and it is made as it would have been"
 #: Where the ledger itself cannot be asked.
 UNSURE = "the ledger cannot be read now: holdfast ledger list says what became of the release when it can be"
 #: Seconds of a day: a release waits no longer.
@@ -90,7 +92,7 @@ def saying_nothing_happened() -> Iterator[None]:
         yield
     except BaseException as error:
         said = "\n".join((str(error), *getattr(error, "__notes__", [])))
-        if not any(words in said for words in (NOTHING, CHARGED, KEPT, PUBLISHED, UNSURE)):
+        if not any(words in said for words in (NOTHING, CHARGED, KEPT, PUBLISHED, UNSURE, BEGUN)):
             error.add_note(NOTHING)
         raise
 

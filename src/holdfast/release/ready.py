@@ -21,6 +21,7 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import Plan, plan
 from holdfast.release.records.check import Check, check
 from holdfast.release.run import release
+from holdfast.release.series import release_period
 from holdfast.release.spec.spec import Spec, read_spec
 from holdfast.release.table.laid import Laid, laid
 from holdfast.release.witnessed import Committed, commit, draw_committed
@@ -100,6 +101,7 @@ class ReadyJob:
         at_least: float = 0.0,
         nonce: str | None = None,
         run_id: str | None = None,
+        period: str | None = None,
     ) -> LoadedRelease:
         """Make the release and return it; the ledger is charged before anything is drawn.
 
@@ -113,6 +115,7 @@ class ReadyJob:
             at_least: seconds before which nothing is published: more than any data take, so that time does not tell.
             nonce: what decides the draw that `commit` committed to, 32 to 128 hexadecimal digits that were given since.
             run_id: a name of this run: where one of it has released already, that release is returned, at no charge.
+            period: which period of a series; the folder is then one of its name inside `output`.
         """
         asked = rational("at_least", at_least)
         seconds = float(asked) if asked <= DAY else float(2 * DAY)
@@ -122,6 +125,11 @@ class ReadyJob:
         made = None if run_id is None else made_already(self.shapes.spec, run_id, book)
         if made is not None:
             return load(made)
+        if period is not None:
+            if any(each is not None for each in (engine, run_id, nonce)):
+                raise Refused("a period of a series is drawn here, and once: leave engine, run_id and nonce out")
+            folder = release_period(self.made, period, source=source, output=output, ledger=book, at_least=seconds)
+            return LoadedRelease(folder, read_certificate(folder))
         refuse_early(self.shapes, output, ledger, source, records=nonce is None)
         if nonce is None:
             folder = release(

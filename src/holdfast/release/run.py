@@ -28,7 +28,15 @@ from holdfast.arguments import Fault, Refused
 from holdfast.mechanism.release import Release
 from holdfast.privacy import Guarantee
 from holdfast.randomness import seeded
-from holdfast.release.certificate.certificate import FILE, PACKAGE, Certificate, Commitment, LedgerHead, ReleasedFile
+from holdfast.release.certificate.certificate import (
+    FILE,
+    PACKAGE,
+    Certificate,
+    Commitment,
+    LedgerHead,
+    ReleasedFile,
+    SeriesPart,
+)
 from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
@@ -46,10 +54,10 @@ from holdfast.release.pieces.parts import Folder, Parts
 from holdfast.release.plan import BASE_BYTES
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.asked import HELD, asked
-from holdfast.release.report.page import REPORT, report
+from holdfast.release.report.page import REPORT, over_time, report
 from holdfast.release.signing import SIGNED, Signer, read_key, signature_text
 from holdfast.release.spec.origin import Origin
-from holdfast.release.standalone_verifier.facts import facts
+from holdfast.release.standalone_verifier.facts import about_time, facts
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.table.laid import table_bytes
 from holdfast.release.table.wording import in_words_of_the_spec
@@ -84,6 +92,7 @@ class Run:
     budget: Budget | None
     signer: Signer | None = None
     commitment: Commitment | None = None
+    series: SeriesPart | None = None
 
     @classmethod
     def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None, run_id: str | None = None) -> Run:
@@ -131,6 +140,8 @@ class Run:
         """Give a folder to write to, after everything public that can be refused was; a charge that is not yet made
         must fit the budget.
         """
+        if self.job.spec.time is not None and self.series is None:
+            raise self.job.spec.at["time"].refuse("a series is released period by period: give --period (period=)")
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
@@ -144,7 +155,14 @@ class Run:
             _rehearse(self, place)
             yield place
 
-    def charge(self, since: Past | None = None, commitment: Mapping[str, str] | None = None) -> bool:
+    def of_series(self, certificate: Certificate) -> Certificate:
+        """The certificate with what it says of the series that it is a period of, if it is one."""
+        if self.series is None:
+            return certificate
+        more = about_time(self.series.model_dump(), certificate.spec["privacy"].get("unit"))
+        return certificate.model_copy(update={"series": self.series, "caveats": [*certificate.caveats, *more]})
+
+    def charge(self, since: Past | None = None, **fixed: Any) -> bool:
         """Charge the ledger, which must go on from what was read of it; durable when this returns.
 
         Not done, and False, where other releases kept exact figures since then, which are read now.
@@ -159,7 +177,7 @@ class Run:
             when=self.when,
             budget=self.budget,
             since=since,
-            commitment=commitment,
+            **fixed,
         )
 
     def draws(self) -> None:
@@ -202,6 +220,8 @@ class Run:
 
     @property
     def published(self) -> bool:
+        if self.series is not None:
+            return os.path.exists(self.folder / FILE)
         found = self.charge_row
         return found is not None and found.state == STATES["published"]
 
@@ -279,7 +299,7 @@ def counted(
     step("counting the records")
     with told("the records cannot be counted"):
         origins: list[Origin] = []
-        cells = tabulate(run.job, source, aside, origins.append)
+        cells = tabulate(run.job, source, aside, origins.append, None if run.series is None else run.series.period)
     run = run.reading(origins[0])
     return run, cells, [table.answer(each) for table, each in zip(run.job.tables, cells, strict=True)]
 
@@ -299,7 +319,8 @@ def finish(
     _write_and_verify(run, drawn, place, disclosed, step)
     wait_until(end, step, aside)
     step("publishing")
-    while not run.seal(place, published(run.job, answers) if run.exact else (), past):
+    figures = published(run.job, answers) if run.exact and run.series is None else ()
+    while not run.seal(place, figures, past):
         disclosed = looked_at(run.job, past, answers, aside)
         _clear_but_parts(place, drawn)
         _write_and_verify(run, drawn, place, disclosed, step)
@@ -376,7 +397,7 @@ def _rehearse(run: Run, place: Path) -> None:
     made = [_made_up(table) for table in run.job.tables if table.layout.in_parts is None]
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
-    certificate = certificate_of(run.job, run.identity, run.date, tables, [])
+    certificate = run.of_series(certificate_of(run.job, run.identity, run.date, tables, []))
     sheets = certificate.as_mapping()
     wrong = next(itertools.chain(budget_findings(certificate), facts(sheets)), None)
     if wrong is not None:
@@ -452,12 +473,14 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
     def certified() -> Certificate:
         found = certificate_of(job, run.identity, run.date, tables, files, also, told)
         signed = None if run.signer is None else run.signer.fingerprint
-        return found.model_copy(update={"ledger": head, "commitment": run.commitment, "signed_by": signed}).sealed()
+        update = {"ledger": head, "commitment": run.commitment, "signed_by": signed}
+        return run.of_series(found).model_copy(update=update).sealed()
 
     write_text(place / PACKAGE, data_package(certified()))
     files.append(_described(place, PACKAGE))
+    lines = over_time(certified(), place, run.folder.parent)
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    page = report(certified(), [columns for _, columns in written], run.sizes, asked(place, certified()))
+    page = report(certified(), [columns for _, columns in written], run.sizes, asked(place, certified()), lines)
     write_text(place / REPORT, page)
     files.append(_described(place, REPORT))
     text = certified().to_json()

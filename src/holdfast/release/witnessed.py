@@ -228,7 +228,7 @@ def commit(
                     with told(f"{path} cannot be written"):
                         fixed = {"opening": write_opening(Opening.of(run, answers), place, path), "code": code_hash()}
                         sync_folder(path.parent)
-                    while not run.charge(past, fixed):
+                    while not run.charge(past, commitment=fixed):
                         looked_at(run.job, past, answers, aside)
                 except BaseException:
                     if not run.charged:

@@ -64,6 +64,31 @@ class Commitment(Model):
     nonce: Annotated[str, Field(pattern=NONCE)]
 
 
+class Drawn(Model):
+    """A period that was published before, and the hash of its certificate."""
+
+    period: str
+    certificate: Annotated[str, Field(pattern=HASH)]
+
+
+class SeriesPart(Model):
+    """Which period of a series this is; the statements are about all of them together.
+
+    `rows` and `weights` say how the noise of the periods hangs together, in steps of 2^-16: that of period t is integer
+    Gaussian of variance σ²/w_t around −Σ L_ts n_s. `several`: periods in which a person counts at most. `drawn`: what
+    was published before, in the order of the periods. `late`: published after later ones.
+    """
+
+    column: str
+    periods: list[str]
+    period: str
+    several: Annotated[int, Field(ge=1)]
+    rows: list[list[int]]
+    weights: list[Annotated[int, Field(ge=1)]]
+    drawn: list[Drawn]
+    late: bool
+
+
 class Certificate(Model):
     """The certificate of a release."""
 
@@ -86,6 +111,7 @@ class Certificate(Model):
     files: list[ReleasedFile]
     ledger: LedgerHead | None = None
     commitment: Commitment | None = None
+    series: SeriesPart | None = None
     signed_by: Annotated[str, Field(pattern=HASH)] | None = None
     seal: Annotated[str, Field(pattern=HASH)] | None = None
 

@@ -55,6 +55,10 @@ if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
     from holdfast.mechanism.published.error_bars import ErrorBars
 
 
+#: What to do instead of comparing figures as if their noise were independent.
+SHARED_NOISE = "use estimate() with weights, ratio() without of, or load() the folder above, if they are of a series"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedTable:
     """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
@@ -231,7 +235,7 @@ class LoadedTable:
         if not isinstance(other, LoadedTable):
             raise Refused(f"other must be a table of a loaded release, found {type(other).__name__}")
         if (self.release, self.certificate.name) == (other.release, other.certificate.name):
-            raise Refused("both are one table of one release, which share their noise: use estimate() with weights")
+            raise Refused(f"both are one table of one release, which share their noise: {SHARED_NOISE}")
         if (self.certificate.figure, self.certificate.unit) != (other.certificate.figure, other.certificate.unit):
             raise Refused("the two tables add up different things: compare counts with counts, and sums with theirs")
         if self.certificate.domain_hash != other.certificate.domain_hash:
@@ -341,7 +345,7 @@ def _ratio_apart(
     if not isinstance(of, LoadedTable):
         raise Refused(f"of must be a table of a loaded release, found {type(of).__name__}")
     if (here.release, here.certificate.name) == (of.release, of.certificate.name):
-        raise Refused("both are one table of one release, which share their noise: leave of out")
+        raise Refused(f"both are one table of one release, which share their noise: {SHARED_NOISE}")
     above, below = here._known(here._weights(where), confidence), of._known(of._weights(to), confidence, seed=1)
     value = above.value / below.value if below.value else math.nan
     error, ends = ratio_apart(above, below, _tail(confidence))
@@ -449,26 +453,7 @@ class LoadedRelease:
 
 
 def load(folder: str | Path, key: str | Path | None = None) -> LoadedRelease:
-    """Read a release from its folder; refused if anything in it is not as certified.
-
-    Args:
-        folder: what `holdfast release` made.
-        key: a file of public keys, one of which signed it.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import holdfast as hf
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "people.csv").write_text("age\\nyoung\\nold\\nold\\n")
-        >>> _ = hf.job({
-        ...     "title": "Ages", "output": str(folder / "out"), "ledger": str(folder / "ledger.sqlite"),
-        ...     "data": {"source": str(folder / "people.csv"), "values": {"age": ["young", "old"]}},
-        ...     "privacy": {"epsilon": 1.0}, "table": {"histogram": "age"}, "method": "noise",
-        ... }).release()
-        >>> hf.load(folder / "out").table().interval(0.95).shape
-        (2, 2)
-    """
+    """Read one release from its folder; refused if anything in it is not as certified."""
     place = path_of("folder", folder)
     wrong = verify(place, key=key).differences
     if wrong:

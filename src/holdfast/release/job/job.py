@@ -8,8 +8,12 @@ from fractions import Fraction
 from functools import cached_property
 
 from holdfast.arguments import Refused
+from holdfast.mechanism.correlated.over_time import AdditiveOverTime
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.published.synthetic import NOT_COUNTS, cell_outputs
+from holdfast.noise import Independent, IntegerGaussian
+from holdfast.noise.over_time import Factor
+from holdfast.noise.time_factors import Chosen, chosen, sums_of
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import Learnable, Persons
@@ -17,7 +21,7 @@ from holdfast.queries import Neighbours
 from holdfast.release.facts import ComparedMethod
 from holdfast.release.job.choosing import Choice, choose, choose_among
 from holdfast.release.job.errors import Errors, guessed
-from holdfast.release.job.methods import Problem, lists_tables
+from holdfast.release.job.methods import OverTime, Problem, lists_tables
 from holdfast.release.job.protecting import learnable, most, needed, outside_words, protection_of
 from holdfast.release.job.sharing import residual_shares, shares_of
 from holdfast.release.job.slices import Division, against_outsiders, division_of, shared_noise
@@ -49,6 +53,7 @@ class Job(Laid):
     unprotected: tuple[str, ...]
     caveats: tuple[str, ...]
     origin: Origin = RECORDS
+    noise_over_time: Chosen | None = None
 
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
@@ -61,9 +66,13 @@ class Job(Laid):
         spec, origin = shapes.spec, planned(shapes.spec)
         tables = [(table.layout, table.holding) for table in shapes.tables]
         together = needed(tables, spec.privacy.neighbours)
+        wanted = None if spec.time is None else _over_time(spec)
         choices = []
         for (shape, found), columns in zip(tables, together, strict=True):
             problem = _problem(shape, found, most(together))
+            if wanted is not None:
+                person = OverTime(wanted.factor, _several(spec), _kept(spec))
+                problem = replace(problem, over_time=person)
             guess = guessed(shape, found, files)
             public = f"{spec.hash} {sorted(files.hashes.items())}" if keeps else None
             choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found.holds.exact), public))
@@ -72,7 +81,20 @@ class Job(Laid):
         statements = tuple(replace(each, columns=_learnable(spec, made, each)) for each in _joint(spec, made))
         open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
         told = caveats(spec, made, statements)
-        return cls(spec, made, statements, files.hashes, open_ones, told).reading(origin)
+        job = cls(spec, made, statements, files.hashes, open_ones, told, noise_over_time=wanted)
+        return job.reading(origin)
+
+    def at_period(self, period: int, squares: Sequence[Sequence[str | None]], factor: Factor) -> Job:
+        """The same job in another period of its series, from 0, with the noise that was fixed before the first one."""
+        made = []
+        for table, fixed in zip(self.tables, squares, strict=True):
+            base = table.mechanism.base
+            assert isinstance(base, AdditiveOverTime)
+            of_first = replace(base, factor=factor, period=0)
+            laws = [None if each is None else IntegerGaussian(Fraction(each) * factor.of_period(0)) for each in fixed]
+            at = replace(of_first, law=Independent(tuple(laws), base.law.which, base.law.n)).at(period)
+            made.append(replace(table, mechanism=table.mechanism.over(at), measured=None))
+        return replace(self, tables=tuple(made))
 
     def reading(self, origin: Origin) -> Job:
         """The same job where rows are made in this way: every statement then assumes what is assumed of it."""
@@ -142,6 +164,24 @@ def _table(
         unprotected(laid, held, mechanism, stands, more),
         protection_of(lambda k: problem.about(mechanism, k), choice.together, _kept(laid.spec)),
     )
+
+
+def _several(spec: Spec) -> int:
+    """In how many periods of a series a record, or all records of a person, may count."""
+    assert spec.time is not None
+    unit = spec.privacy.unit
+    return 1 if unit is None else min(unit.max_periods or spec.time.count, spec.time.count)
+
+
+def _over_time(spec: Spec) -> Chosen:
+    """The noise that is best for the sums that a spec wants."""
+    assert spec.time is not None
+    spans = spec.time.spans
+    try:
+        wanted = sums_of(spec.time.count, spans, spec.time.weights)
+    except Refused as refusal:
+        raise spec.at["time"]["wanted"].refuse(str(refusal)) from None
+    return chosen(wanted, [span for span in spans.values() if 1 < span < spec.time.count], _several(spec))
 
 
 def _kept(spec: Spec) -> int:
@@ -231,7 +271,7 @@ def _laws(spec: Spec) -> list[str]:
     """The laws of noise that come into question, for one table."""
     if spec.privacy.noise is not None:
         return [spec.privacy.noise]
-    if spec.privacy.rho is not None:
+    if spec.privacy.rho is not None or spec.time is not None:
         return ["gaussian"]
     return ["laplace"] if spec.privacy.delta is None else ["gaussian", "laplace"]
 

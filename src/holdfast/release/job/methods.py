@@ -12,9 +12,11 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.constraints import Constraint
 from holdfast.mechanism.base_mechanisms import gaussian, laplace
+from holdfast.mechanism.correlated.over_time import AdditiveOverTime
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.noise_source import Conditioned, Plain
+from holdfast.noise.over_time import Factor
 from holdfast.privacy import Guarantee
 from holdfast.privacy.rounding import inward
 from holdfast.queries import Neighbours, Query
@@ -38,6 +40,15 @@ DRAWN = ("given", "given-then-onto")
 
 
 @dataclass(frozen=True, eq=False)
+class OverTime:
+    """How noise hangs together over periods, in how many a person counts, and by how many records in each."""
+
+    factor: Factor
+    several: int
+    kept: int
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Everything that a method must respect: the query, what must hold, and how the noise is shared out.
 
@@ -57,6 +68,7 @@ class Problem:
     residuals: Mapping[Any, Fraction] | None = None
     protected: Neighbours | None = None
     moved: Moved | None = None
+    over_time: OverTime | None = None
 
     @classmethod
     def of_sums(
@@ -139,13 +151,19 @@ class Problem:
             return gaussian(self.query, shares=self.residuals, residuals=True, **much)
         if law == "laplace":
             return laplace(self.query, epsilon=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
-        return gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
+        found = gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
+        if self.over_time is None:
+            return found
+        several, kept = self.over_time.several, self.over_time.kept
+        return found.over(AdditiveOverTime.of(found.base, self.over_time.factor, several, kept))
 
 
 def suited(problem: Problem, law: str) -> tuple[str, ...]:
     """The methods that `auto` compares for a law of noise."""
     if problem.equal is None and problem.unequal is None:
         return ("noise",)
+    if problem.over_time is not None:
+        return ("onto", *(("topdown", "bluedown") if problem.query.tree is not None and not problem.is_union else ()))
     if problem.on_residuals:
         return ("onto",)  # it adds up by itself, and cannot be conditioned
     if problem.neighbours.records > MOST_DRAWN and problem.protected is not None:

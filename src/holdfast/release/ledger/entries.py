@@ -25,6 +25,8 @@ STATES = {
     "seal": "drawn, not published",
     "published": "published",
 }
+#: The kinds of rows of a series: a period is about to be drawn from data with this mark; it was drawn with this noise.
+OF_PERIODS = ("period", "noise")
 #: The kind of rows that name a place where the ledger has a second copy.
 WITNESS = "witness"
 #: The file whose hash seals a release.
@@ -54,6 +56,7 @@ class Entry:
     folder: str | None
     commitment: Mapping[str, str] | None = None
     nonce: tuple[int, str] | None = None
+    series: Mapping[str, Any] | None = None
 
     @property
     def account(self) -> str:
@@ -85,13 +88,18 @@ class Entry:
 
 
 def charge_content(
-    parts: Sequence[Sequence[Guarantee]], title: str, spec_hash: str, commitment: Mapping[str, str] | None = None
+    parts: Sequence[Sequence[Guarantee]],
+    title: str,
+    spec_hash: str,
+    commitment: Mapping[str, str] | None = None,
+    series: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what the row of a charge says; a charge without a statement would be one of nothing."""
     if not parts or not all(parts):
         raise Refused("a charge needs a statement of every table, found none: say what the release promises")
     statements = [[statement.as_mapping() for statement in part] for part in parts]
-    fixed = {} if commitment is None else {"commitment": dict(commitment)}
+    fixed: dict[str, Any] = {} if commitment is None else {"commitment": dict(commitment)}
+    fixed |= {} if series is None else {"series": dict(series)}
     return {"title": title, "spec_hash": spec_hash, "statements": statements, **fixed}
 
 
@@ -123,7 +131,8 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
         if fixed is not None and state == STATES["charge"]:
             state = COMMITTED
         folder = seal[-1].get("folder") if seal else None
-        entries.append(_settled(Entry(*about, state, sealed, folder, fixed, nonces.get(row.key))))
+        last_of = folder, fixed, nonces.get(row.key), told.get("series")
+        entries.append(_settled(Entry(*about, state, sealed, *last_of)))
     return entries
 
 
@@ -183,7 +192,7 @@ def readable(rows: Sequence[Row]) -> None:
             read.add(row.content)
         elif row.kind == "budget":
             budget_of(row)
-        elif row.kind not in (*STATES, FIRST, WITNESS, "figures", "secret", "nonce"):
+        elif row.kind not in (*STATES, FIRST, WITNESS, "figures", "secret", "nonce", *OF_PERIODS):
             raise unreadable(row)
         else:
             content_of(row)

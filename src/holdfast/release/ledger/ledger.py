@@ -260,22 +260,26 @@ class Ledger:
         budget: Budget | None = None,
         since: Past | None = None,
         commitment: Mapping[str, str] | None = None,
+        series: Mapping[str, Any] | None = None,
     ) -> bool:
         """Record what a release costs, if every budget admits it; durable when this returns.
 
         `budget` is the spec's own: it is kept where the ledger has none yet, and otherwise must admit the release
         besides the ledger's. `since` is what was read before: refused where the ledger does not go on from there, and
         nothing is written, and False returned, where exact figures were kept meanwhile, which `since` knows then.
-        `commitment` is what a witnessed release fixes before its draw.
+        `commitment` is what a witnessed release fixes before its draw, `series` what one does for all its periods,
+        which are charged once.
         """
         known = 0 if since is None else len(since.figures)
         _named(dataset)
         _charged(unit)
-        content = charge_content(parts, title, spec_hash, commitment)
+        content = charge_content(parts, title, spec_hash, commitment, series)
         past = self.past(dataset, unit, since)  # before a ledger that is gone is made anew
         with self.writing() as (mine, add):
             if len(past.read(mine).figures) > known and since is not None:
                 return False
+            if series is not None and mine.find("charge", release) is not None:
+                return True  # another process charged it just now
             past.sums.refuse_overspending(dataset, unit, parts, budget)
             if budget is not None and past.sums.account(dataset, unit).budget is None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)

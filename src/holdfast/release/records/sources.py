@@ -30,13 +30,16 @@ MOST_RECORDS = LARGEST - 1
 class Persons:
     """Of each value of a column at most so many records are kept, by the order of a keyed hash.
 
-    `nobody`: whether records without a value are left out; otherwise nothing is counted if there is one.
+    `nobody`: whether records without a value are left out; otherwise nothing is counted if there is one. `period`: the
+    number of the column asked for that names periods: so many are kept in each of them, of the first `periods`.
     """
 
     column: str
     max_records: int
     key: str
     nobody: bool
+    period: int | None = None
+    periods: int | None = None
 
 
 @dataclass(frozen=True)
@@ -260,8 +263,11 @@ def _kept(persons: Persons, records: str, used: str, kinds: Mapping[str, str]) -
     somebody = "WHERE person IS NOT NULL" if persons.nobody else ""
     numbered = f"SELECT *, row_number() OVER (PARTITION BY person, record) AS copy FROM ({copies}) {somebody}"
     mark = f"sha256(concat_ws(chr(31), '{key}', person, copy, record))"
-    ranked = f"row_number() OVER (PARTITION BY person ORDER BY {mark})"
-    return f"SELECT * FROM ({numbered}) QUALIFY {ranked} <= {persons.max_records}"
+    within = "person" if persons.period is None else f"person, c{persons.period}"
+    ranked = f"row_number() OVER (PARTITION BY {within} ORDER BY {mark}) <= {persons.max_records}"
+    if persons.periods is not None:
+        ranked += f" AND dense_rank() OVER (PARTITION BY person ORDER BY c{persons.period}) <= {persons.periods}"
+    return f"SELECT * FROM ({numbered}) QUALIFY {ranked}"
 
 
 def unused(name: str, columns: Iterable[str]) -> str:

@@ -88,6 +88,8 @@ def distinct(frame: Any, asked: Asked) -> Any:
     named = [f"{quoted(column)} AS c{i}" for i, column in enumerate(asked.columns)]
     each = "CAST(1 AS DECIMAL(38, 0))" if asked.count is None else _whole(quoted(asked.count), kinds[asked.count])
     if asked.persons is not None:
+        if asked.persons.period is not None:
+            raise Refused("persons in a series are counted from files and databases, or a frame in memory")
         frame = _kept(frame, asked.persons, named, kinds)
         named, each = [f"c{i}" for i in range(len(named))], "CASE WHEN person IS NOT NULL THEN CAST(1 AS DECIMAL) END"
     rows = frame.selectExpr(*named, f"{each} AS w").selectExpr("*", "w IS NULL AS bad")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,9 @@ def tabulate(
     source: Any = None,
     aside: Callable[[str], None] = lambda _: None,
     made: Callable[[Origin], None] = lambda _: None,
+    period: str | None = None,
 ) -> list[Any]:
-    """Return the true cell counts of every table; of linked ones, {name: cells}.
+    """Return the true cell counts of every table, of one period if there are such; of linked ones, {name: cells}.
 
     `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.
     `aside` is told for the curator's eyes, and for nobody else's, that records were dropped; `made` is told, without a
@@ -115,6 +117,8 @@ def tabulate(
     """
     flat = job.counting
     with distinct_values(flat, source, made=made) as engine:
+        if period is not None:
+            _keep_period(engine, flat, period, aside)
         for table in job.tables:
             if table.layout.parts:
                 refuse_households(engine, flat, table)
@@ -133,6 +137,17 @@ def tabulate(
     if any(filled[0].found):
         aside("some records were dropped, since they do not fit the spec: holdfast check shows which and how many")
     return [counted.cells for counted in filled]
+
+
+def _keep_period(engine: duckdb.DuckDBPyConnection, job: Laid, period: str, aside: Callable[[str], None]) -> None:
+    """Keep the counts of one period; the curator alone is told that there are none."""
+    column = f"t{len(asked_of(job).columns) - 1}"
+    if engine.execute(f"SELECT count(*) FROM {VALUES} WHERE {column} IS NULL").fetchall()[0][0]:
+        sentence = "some record has no period: give every record one, or leave it out of the source"
+        raise job.spec.at["time"]["column"].refuse(sentence)
+    engine.execute(f"DELETE FROM {VALUES} WHERE {column} <> ?", [period])
+    if not engine.execute(f"SELECT count(*) FROM {VALUES}").fetchall()[0][0]:
+        aside(f"no record is of the period {period}: its table is made of zeros")
 
 
 def refuse_unopened(job: Laid, source: Any = None) -> None:
@@ -200,6 +215,12 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
         if unit.max_groups is not None:
             columns = (*columns, job.spec.person)
     called = job.spec.data.columns
+    if job.spec.period_column is not None:  # the last one, so that those of the tables keep their numbers
+        if job.spec.period_column in columns:
+            raise job.spec.at["time"]["column"].refuse("the column of the periods cannot be one of a table too")
+        if persons is not None and unit is not None:
+            persons = replace(persons, period=len(columns), periods=unit.max_periods)
+        columns = (*columns, job.spec.period_column)
     sums = tuple((called.get(each.column, each.column), each) for each in sums_of(job.tables))
     return Asked(columns, job.spec.data.count, persons, sums, left_out)
 

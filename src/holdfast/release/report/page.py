@@ -6,6 +6,7 @@ filter and sort; without it everything can be read.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from holdfast.arguments import Refused
-from holdfast.pictures import hundred, number
+from holdfast.pictures import Picture, hundred, line_over_time, number
 from holdfast.pictures.pages import filled, policy_of, text_of
 from holdfast.privacy import odds
 from holdfast.privacy.words import describe, grounds
@@ -26,9 +27,41 @@ from holdfast.release.job.table import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
 from holdfast.release.report.figures import FEW, figures
+from holdfast.release.standalone_verifier.reading import figure_columns
+from holdfast.release.storage.files import CERTIFICATE, sha256_of
+from holdfast.release.storage.tables import read_table
 from holdfast.release.table.wording import HOW, ways_in_words
 
 ROOM, REPORT = "holdfast.release", "report.html"
+#: Figures of a series that are drawn over time: the first ones.
+MOST_LINES = 4
+
+
+def over_time(certificate: Certificate, place: Path, above: Path) -> list[tuple[str, Picture]]:
+    """The first figures of the first table in all periods up to this one, as far as their folders lie `above`."""
+    series, table = certificate.series, certificate.tables[0]
+    if series is None or table.parts:
+        return []
+    hashes = {each.period: each.certificate for each in series.drawn}
+    found: dict[str, Any] = {series.period: read_table(place, table.parquet, 0)}
+    for name in hashes:
+        folder = above / name
+        if (folder / table.parquet).is_file() and sha256_of(folder / CERTIFICATE) == hashes[name]:
+            found[name] = read_table(folder, table.parquet, 0)
+    names = series.periods[: max(series.periods.index(each) for each in found) + 1]
+    names = names[min(series.periods.index(each) for each in found) :]
+    own, ends = found[series.period], figure_columns(table.figure)
+    lines = []
+    for row in range(min(MOST_LINES, table.rows)):
+        rows = []
+        for name in names:
+            value, low, high = (float(found[name][end][row]) if name in found else math.nan for end in ends)
+            rows.append((name, value, low, high))
+        called = " / ".join(str(own[each][row]) for each in table.columns[1:] if own[each][row] is not None) or "total"
+        lines.append((called, line_over_time(rows, f"{called}: value, and the band of its 95 % interval")))
+    return lines
+
+
 #: The parts of the script, in an order in which each needs only those before it.
 SCRIPTS = ("law.js", "noise.js", "table.js", "compare.js", "ask.js", "form.js", "report.js")
 
@@ -38,10 +71,12 @@ def report(
     tables: Sequence[Mapping[str, npt.NDArray[Any]]],
     sizes: Sequence[Sizes | None],
     data: str,
+    lines: Sequence[tuple[str, Picture]] = (),
 ) -> str:
     """Return the page.
 
-    `tables` hold the columns of the released files, `sizes` how errors depend on sizes, `data` what answers questions.
+    `tables` hold the columns of the released files, `sizes` how errors depend on sizes, `data` what answers questions,
+    `lines` figures over the periods of a series, by name.
     """
     shown = []
     for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
@@ -73,6 +108,7 @@ def report(
         style=Markup(style),
         script=Markup(script),
         data=Markup(data),
+        lines=lines,
         policy=policy_of(style, script),
     )
 
@@ -100,7 +136,7 @@ def site(folders: Sequence[Path], output: Path) -> Path:
         if not verdict.ok:
             raise Refused(f"{folder} is not as it was released: {verdict.differences[0].sentence}")
         certificate = read_certificate(folder)
-        found.setdefault(certificate.release, (folder, certificate, len(verdict.checks)))
+        found.setdefault(_file(certificate), (folder, certificate, len(verdict.checks)))
     if not found:
         raise Refused("name at least one folder of a release")
     datasets: dict[str, list[dict[str, Any]]] = {}
@@ -139,4 +175,5 @@ def _dataset(certificate: Certificate) -> str:
 
 
 def _file(certificate: Certificate) -> str:
-    return f"{certificate.release}.html"
+    series = certificate.series
+    return f"{certificate.release}{'' if series is None else f'-{series.periods.index(series.period) + 1}'}.html"

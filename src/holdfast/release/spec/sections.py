@@ -275,6 +275,9 @@ class PersonUnit(Part):
     column: Name
     max_records: Count | None = Field(None, description="How many records of a person are kept.")
     max_groups: Count | None = Field(None, description="In how many cells of a table a person is counted at most.")
+    max_periods: Count | None = Field(
+        None, description="Of a series: only the first so many periods of a person count; left out: all."
+    )
     key: Text | None = Field(None, description="Key of the hash that chooses the kept records; the dataset's name.")
 
     @model_validator(mode="after")

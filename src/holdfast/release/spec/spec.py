@@ -34,11 +34,14 @@ from holdfast.release.spec.sections import (
     wrong,
 )
 from holdfast.release.spec.table import KINDS, LINKED, METHODS, OF_SUMS, TableSpec
+from holdfast.release.spec.time import TimeSpec
 
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The folder of a spec that names none.
 NOWHERE = "(no folder)"
+#: The methods of a series: what has known errors beside noise that hangs together over periods.
+OVER_TIME = ("auto", "noise", "onto", "topdown", "bluedown")
 #: What belongs to a table and stands beside it where there is only one.
 BESIDE = ("hold", "method")
 
@@ -98,6 +101,7 @@ class Spec(Part):
     distributed: AgentsSpec | None = Field(
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
+    time: TimeSpec | None = Field(None, description="One table in every period, charged once for all of them.")
     about: AboutSpec = Field(AboutSpec(), description="Who publishes the release, for what, and about which region.")
     sign: Text | None = Field(None, description="File of the key that signs the release (holdfast key FILE makes it).")
     written: Output = Field(
@@ -210,6 +214,37 @@ class Spec(Part):
             raise wrong(sentence, at=("privacy", "unit"))
         return self
 
+    @model_validator(mode="after")
+    def _over_time(self) -> Spec:
+        """A series hides records that come and go, by whole Gaussian noise that one process moves."""
+        if self.time is None:
+            if self.privacy.unit is not None and self.privacy.unit.max_periods is not None:
+                raise wrong("only a series has periods: write time, or leave this out", at=("privacy", "unit"))
+            return self
+        wishes = {
+            ("privacy", "neighbours"): self.privacy.neighbours != "add-remove",
+            ("privacy", "noise"): self.privacy.noise == "laplace" or (self.privacy.rho or self.privacy.delta) is None,
+            ("distributed",): self.distributed is not None,
+            ("engine",): self.engine != ENGINES[0],
+            ("privacy", "scope"): self.privacy.scope == "subspace",
+            ("privacy", "unit"): self.privacy.unit is not None and self.privacy.unit.max_groups is not None,
+        }
+        for at, odd in wishes.items():
+            if odd:
+                sentence = "a series hides records that come and go, by Gaussian noise that one process draws: ask for"
+                raise wrong(f"{sentence} rho, or delta beside epsilon, with neighbours: add-remove, and no more", at=at)
+        for table in self.tables:
+            if (
+                table.linked
+                or table.residuals
+                or table.added
+                or table.numbers != "whole"
+                or table.method not in OVER_TIME
+            ):
+                sentence = "a series has whole tables of counts, by noise, onto, topdown or bluedown, not linked and"
+                raise wrong(f"{sentence} without residuals", at=("method",), found=table.method)
+        return self
+
     # --- what others read --------------------------------------------------------------------------------------
 
     @cached_property
@@ -261,6 +296,11 @@ class Spec(Part):
     def key_file(self) -> Path | None:
         """The file of the key that signs the release, if one does."""
         return None if self.sign is None else self.resolve(self.sign)
+
+    @cached_property
+    def period_column(self) -> str | None:
+        """How the records call the column of the periods of a series."""
+        return None if self.time is None else self.data.columns.get(self.time.column, self.time.column)
 
     @cached_property
     def person(self) -> str | None:
@@ -328,11 +368,11 @@ def checked(content: Any, places: Places) -> Spec:
 
 #: What is published of a spec besides its tables; whatever is not listed here stays inside.
 PUBLISHED: dict[str, Any] = {
-    **dict.fromkeys(("title", "privacy", "accept_disclosure", "distributed", "about"), True),
+    **dict.fromkeys(("title", "privacy", "accept_disclosure", "distributed", "about", "time"), True),
     "data": {"domain", "values", "labels", "nulls", "outside", "query", "rows_depend_on_other_rows"},
 }
 #: The key by which the records of a person are chosen is no one's business.
-KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}}
+KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}, "time": {"key"}}
 
 
 def public_part(spec: Spec) -> dict[str, Any]:

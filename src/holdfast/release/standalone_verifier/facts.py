@@ -32,6 +32,7 @@ def facts(certificate: Json) -> Findings:
     yield from unprotected(certificate)
     yield from columns(certificate)
     yield from twice(certificate)
+    yield from series(certificate)
     for table, spec in zip(tables, asked, strict=True):
         yield from levels(table)
         rules = {each["rule"] for each in spec.get("hold", [])}
@@ -41,6 +42,71 @@ def facts(certificate: Json) -> Findings:
                 yield f"the spec asks the table {table['name']} to be {rule}, and the certificate does not"
         if "exact" in rules and not table["holds"]["exact"]:
             yield f"the spec asks for exact figures of {table['name']}, and the certificate has none"
+
+
+def about_time(series: Json, unit: Json | None) -> list[str]:
+    """Say what a reader must know of a table that is one period of a series."""
+    count, several = len(series["periods"]), series["several"]
+    whom = "one record of one period"
+    if unit is not None:
+        whom = (
+            f"one {unit['column']!r} in at most {several} periods, with at most {unit['max_records']} records in each"
+        )
+    found = [f"this is one of {count} periods: the statements are about all of them together, and about {whom}"]
+    if unit is not None and several < count:
+        found.append(
+            f"only the first {several} periods of a {unit['column']!r} count: the source must have the records of all "
+            "earlier periods, as they were"
+        )
+    if series["late"]:
+        found.append(
+            "this period was published after later ones: the statements take for granted that its records were not "
+            "chosen by what those published"
+        )
+    return found
+
+
+def series(certificate: Json) -> Findings:
+    """Find a period that does not fit its series, or noise that is too small for what all periods together promise."""
+    told, spec, best = certificate.get("series"), certificate["spec"].get("time"), certificate["statements"][0]
+    if (told is None) != (spec is None):
+        yield "the spec and the certificate disagree on whether this is a series"
+    if told is None or spec is None:
+        return
+    names, rows, weights = told["periods"], told["rows"], told["weights"]
+    asked, unit = spec["periods"], certificate["spec"]["privacy"].get("unit")
+    others = [each["period"] for each in told["drawn"]]
+    if len(set(names)) < len(names) or (len(names) if isinstance(asked, int) else names) != asked:
+        yield "the series has other periods than the spec asks for"
+    if told["column"] != spec["column"] or len(set(others)) < len(others) or not {*others, told["period"]} <= {*names}:
+        yield "a period of the series is not among its periods"
+    if len(weights) != len(names) or [len(row) for row in rows] != list(range(len(names))):
+        yield "the noise of the series is not that of so many periods"
+        return
+    if told["several"] != (1 if unit is None else min(unit.get("max_periods", len(names)), len(names))):
+        yield "a person counts in another number of periods than the spec says"
+    if not set(about_time(told, unit)) <= set(certificate["caveats"]):
+        yield "a sentence on the series is not among the caveats"
+    if told["period"] not in names or best["scope"] != "all" or best["rho"] is None or unit is not None:
+        return
+    most, growth = over_time(rows, weights, names.index(told["period"]))
+    total = 0.0
+    for table in certificate["tables"]:
+        noise = [each for level in table["noise_by_level"] for each in level["noise"][:1] if each["law"]]
+        total += sum(most * growth / (2 * float(Fraction(each["parameter"]))) for each in noise)
+    if total > best["rho"] * (1 + 1e-4):
+        yield "the noise of the series is too small for what all periods together promise"
+
+
+def over_time(rows: Sequence[Sequence[int]], weights: Sequence[int], period: int) -> tuple[float, float]:
+    """What a record of one period costs in all of them, times σ²; and the variance of a period's noise over σ²."""
+    unit, count = float(1 << 16), len(weights)
+    L = [[*(each / unit for each in row), 1.0] for row in rows]
+    most = max(sum(weights[t] / unit * L[t][s] ** 2 for t in range(s, count)) for s in range(count))
+    inverse = [0.0] * count  # the row of the period in L⁻¹
+    for s in range(period, -1, -1):
+        inverse[s] = float(s == period) - sum(inverse[t] * L[t][s] for t in range(s + 1, period + 1))
+    return most, sum(each**2 * unit / weight for each, weight in zip(inverse, weights, strict=True))
 
 
 def drawn(spec: Json) -> list[Json]:
