@@ -176,7 +176,7 @@ class Universe:
             if np.unique(mine).size < mine.size:
                 raise Refused(f"{each.who} has two rows of one name: name the columns that tell them apart")
         named = len(number)
-        equations = list(_equations(dimensions, number))
+        equations = list(_equations(dimensions, number)) if named <= MOST else []
         if len(number) > MOST:
             raise Refused(f"the folders have {len(number):,} figures together, and at most {MOST:,} are combined")
         at = np.repeat(np.arange(len(equations)), [1 + len(parts) for _, parts in equations])
