@@ -300,9 +300,10 @@ def combine(
         [2.0, 2.0]
     """
     given: list[tuple[Folder, tuple[str, str] | None]] = [(folder, None) for folder in folders]
-    divided = of_type("parts", parts or {}, Mapping)
+    kind: Any = Mapping  # an abstract type, which an annotation of a type does not take
+    divided: Mapping[str, Mapping[str, Folder]] = of_type("parts", parts or {}, kind)
     for column, labelled in divided.items():
-        of_column = of_type(f"parts[{column!r}]", labelled, Mapping)
+        of_column = of_type(f"parts[{column!r}]", labelled, kind)
         given += [(folder, (str(column), str(label))) for label, folder in of_column.items()]
     if len(divided) > 1 or len(given) < 2:
         raise Refused(f"combine needs two folders or more, and parts by one column at most, found {len(given)} folders")
