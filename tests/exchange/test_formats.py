@@ -217,3 +217,31 @@ def test_no_assessment_of_a_folder_that_was_changed(folder, tmp_path) -> None:
     (changed / "table.csv").write_text("borough,zone\n")
     with pytest.raises(Refused, match="not as it was released"):
         assessment(changed)
+
+
+def test_exports_have_the_unit_of_a_sum_and_its_mean(tmp_path) -> None:
+    (tmp_path / "domain.csv").write_text("region,place\nA,A1\nA,A2\nB,B1\n")
+    rows = [f"{place},{number / 4}" for place in ("A1", "A2", "B1") for number in range(40)]
+    (tmp_path / "records.csv").write_text("\n".join(["place,fare", *rows]))
+    (tmp_path / "spec.yaml").write_text(
+        "title: Fares\ndata: {source: records.csv, domain: domain.csv, rows_are_records: true}\nprivacy: {epsilon: 4}\n"
+        "table: {hierarchy: [region, place], root: all, figures: [count, {mean: fare}, {sum: fare, between: [0, 10], "
+        "step: 0.5}]}\nhold: [consistent, nonnegative]\nmethod: onto\noutput: out\n"
+    )
+    place = hf.job(tmp_path / "spec.yaml").release().folder
+    told, table = json.loads((place / "datapackage.json").read_text()), hf.load(place).table("fare")
+    first, noisy = (
+        {each["name"]: each["description"] for each in resource["schema"]["fields"]}
+        for resource in told["resources"]
+        if resource["name"] in ("table", "fare-measurements")
+    )
+    assert ",".join(first) == (place / "table.csv").read_text().splitlines()[0]
+    assert first["fare"] == "the released sum of fare, in the unit of the column fare, in steps of 0.5"
+    assert first["fare_mean"].startswith("the released sum of fare divided by the released count")
+    assert noisy["count"].endswith("in steps of 0.5")
+    assert "in steps" not in first["value"]
+    croissant(place)  # it names the same columns
+    sums, counts = (list(csv.DictReader(io.StringIO(of_release(place, name)))) for name in ("fare", None))
+    assert {row["UNIT_MEASURE"] for row in sums} == {"fare"}
+    assert [float(row["OBS_VALUE"]) for row in sums] == table.values.tolist()
+    assert "UNIT_MEASURE" not in counts[0]

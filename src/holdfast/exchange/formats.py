@@ -172,8 +172,10 @@ def deployment(certificate: Certificate) -> dict[str, Any]:
 #: What a state is called in CL_OBS_STATUS.
 STATES = {"published": "A", "exact": "A", "moved": "E", "drawn": "E", "filled": "I"}
 TOTAL = "_T"
-#: Attributes: the state, the ends of the interval, and how often it holds the true figure.
+#: Attributes: the state, the ends of the interval, and how often it holds the true figure; of sums also the unit, which
+#: is that of the column added up.
 ATTRIBUTES = ("OBS_STATUS", "OBS_LOW", "OBS_HIGH", "OBS_CONFIDENCE")
+UNIT = "UNIT_MEASURE"
 #: Columns that SDMX-CSV begins with.
 FIRST = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
 
@@ -186,6 +188,7 @@ def sdmx_csv(
     *,
     flow: str,
     confidence: float,
+    unit: str | None = None,
 ) -> str:
     """Write observations; `ends` are (n, 2), not finite where nothing is known; `flow` is AGENCY:ID(version)."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*:[A-Za-z]\w*\([0-9.]+\)", flow):
@@ -193,14 +196,15 @@ def sdmx_csv(
     names = _identifiers(list(dimensions))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FIRST, *names, "OBS_VALUE", *ATTRIBUTES])
+    measured = [] if unit is None else [unit]
+    writer.writerow([*FIRST, *names, "OBS_VALUE", *ATTRIBUTES, *(UNIT for _ in measured)])
     columns = [
         [TOTAL if not label or label == "Total" else str(label) for label in found] for found in dimensions.values()
     ]
     rows = zip(zip(*columns, strict=True), np.asarray(values).tolist(), states, np.asarray(ends).tolist(), strict=True)
     for labels, value, state, (low, high) in rows:
         level = f"{confidence:g}" if np.isfinite(low) or np.isfinite(high) else ""
-        writer.writerow(["dataflow", flow, "R", *labels, value, STATES[state], _end(low), _end(high), level])
+        writer.writerow(["dataflow", flow, "R", *labels, value, STATES[state], _end(low), _end(high), level, *measured])
     return text.getvalue()
 
 
@@ -212,7 +216,7 @@ def _end(value: float) -> str:
 
 def _identifiers(names: list[str]) -> list[str]:
     """Names of columns as identifiers of SDMX: capital letters, digits and underscores, each once."""
-    taken = {*FIRST, "OBS_VALUE", *ATTRIBUTES}
+    taken = {*FIRST, "OBS_VALUE", *ATTRIBUTES, UNIT}
     found = []
     for name in names:
         own = re.sub(r"\W+", "_", name).strip("_").upper() or "DIMENSION"
@@ -242,7 +246,8 @@ def of_release(folder: Any, name: str | None = None, agency: str = "HOLDFAST") -
         for column, found in table.names.items()
     }
     flow = f"{agency}:{_identifiers([table.certificate.name])[0]}(1.0)"
-    return sdmx_csv(labels, table.values, states, ends, flow=flow, confidence=table.certificate.interval.confidence)
+    of, level = table.certificate.sum_of, table.certificate.interval.confidence
+    return sdmx_csv(labels, table.values, states, ends, flow=flow, confidence=level, unit=of and of.column)
 
 
 def of_mended(mended: Any, agency: str = "HOLDFAST", confidence: float = 0.95) -> str:

@@ -327,14 +327,18 @@ def data_package(certificate: Certificate) -> str:
         if table.csv not in described:
             for each in (other for other in certificate.tables if other.csv == table.csv):
                 figures |= _figures(each)
+            figures = {name: figures[name] for figure in table.figures for name in figure_columns(figure)}
         figures |= {label_column(name): ("string", f"what the code in {name} is called") for name in table.labels}
         if table.csv not in described:
             resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
         described.add(table.csv)
         if table.measurements_csv is not None:
             noisy = {
-                "standard_deviation": ("number", "standard deviation of the noise in count"),
-                "count": ("number", "the noisy answer from which the table was made; it can be negative"),
+                "standard_deviation": ("number", f"standard deviation of the noise in count{_unit(table)}"),
+                "count": (
+                    "number",
+                    f"the noisy answer from which the table was made; it can be negative{_unit(table)}",
+                ),
             }
             named = number_of if table.runs else names
             resources.append(
@@ -355,16 +359,29 @@ def data_package(certificate: Certificate) -> str:
 
 
 def _figures(table: TableCertificate) -> dict[str, tuple[str, str]]:
-    """The columns of a table's figures: their kinds and what they are."""
+    """The columns of a table's figures, means among them: their kinds and what they are, in which unit."""
     value, low, high = figure_columns(table.figure)
     kind = "integer" if table.holds.whole and table.unit.denominator == 1 else "number"
     share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
     what = "figure" if table.sum_of is None else f"sum of {value}"
-    return {
-        value: (kind, f"the released {what}"),
+    found = {
+        value: (kind, f"the released {what}{_unit(table)}"),
         low: ("number", f"lower end of the {share}"),
         high: ("number", "upper end of the same interval"),
     }
+    mean = figure_columns(mean_of(value))
+    told = (
+        f"the released sum of {value} divided by the released count; empty where there may be no record",
+        f"lower end of an interval that covers the true mean with at least {percent(table.interval.confidence)}",
+        "upper end of the same interval",
+    )
+    return found | {name: ("number", words) for name, words in zip(mean, told, strict=True)}
+
+
+def _unit(table: TableCertificate) -> str:
+    """Of a sum: in which unit it is, as far as a spec tells."""
+    of = table.sum_of
+    return "" if of is None else f", in the unit of the column {of.column}, in steps of {in_unit(1, of.unit)}"
 
 
 def _resource(path: str, parts: int, title: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
