@@ -247,7 +247,7 @@ def of_release(folder: Any, name: str | None = None, agency: str = "HOLDFAST") -
     }
     flow = f"{agency}:{_identifiers([table.certificate.name])[0]}(1.0)"
     of, level = table.certificate.sum_of, table.certificate.interval.confidence
-    return sdmx_csv(labels, table.values, states, ends, flow=flow, confidence=level, unit=of and of.column)
+    return sdmx_csv(labels, table.values, states, ends, flow=flow, confidence=level, unit=of.column if of else None)
 
 
 def of_mended(mended: Any, agency: str = "HOLDFAST", confidence: float = 0.95) -> str:
