@@ -172,10 +172,8 @@ def deployment(certificate: Certificate) -> dict[str, Any]:
 #: What a state is called in CL_OBS_STATUS.
 STATES = {"published": "A", "exact": "A", "moved": "E", "drawn": "E", "filled": "I"}
 TOTAL = "_T"
-#: Attributes: the state, the ends of the interval, and how often it holds the true figure; of sums also the unit, which
-#: is that of the column added up.
-ATTRIBUTES = ("OBS_STATUS", "OBS_LOW", "OBS_HIGH", "OBS_CONFIDENCE")
-UNIT = "UNIT_MEASURE"
+#: Attributes: the state, the ends of the interval, how often it holds the true figure, and of sums their unit.
+ATTRIBUTES = ("OBS_STATUS", "OBS_LOW", "OBS_HIGH", "OBS_CONFIDENCE", "UNIT_MEASURE")
 #: Columns that SDMX-CSV begins with.
 FIRST = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
 
@@ -197,7 +195,7 @@ def sdmx_csv(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     measured = [] if unit is None else [unit]
-    writer.writerow([*FIRST, *names, "OBS_VALUE", *ATTRIBUTES, *(UNIT for _ in measured)])
+    writer.writerow([*FIRST, *names, "OBS_VALUE", *ATTRIBUTES[: 4 + len(measured)]])
     columns = [
         [TOTAL if not label or label == "Total" else str(label) for label in found] for found in dimensions.values()
     ]
@@ -216,7 +214,7 @@ def _end(value: float) -> str:
 
 def _identifiers(names: list[str]) -> list[str]:
     """Names of columns as identifiers of SDMX: capital letters, digits and underscores, each once."""
-    taken = {*FIRST, "OBS_VALUE", *ATTRIBUTES, UNIT}
+    taken = {*FIRST, "OBS_VALUE", *ATTRIBUTES}
     found = []
     for name in names:
         own = re.sub(r"\W+", "_", name).strip("_").upper() or "DIMENSION"
