@@ -117,6 +117,22 @@ def test_a_release_says_whom_it_counts_and_how(tmp_path):
     assert certificate["statements"][0]["unit"] == {"column": "holder", "records": 1}
 
 
+def test_the_curator_sees_what_max_groups_takes_away(tmp_path):
+    frame = records(
+        *(("a", place, 1) for place in PLACES for _ in range(2)), ("b", "A1", 1), ("b", "A1", 2), ("b", "B1", 1)
+    )
+    counts, sums = hf.job(spec(tmp_path, {"max_groups": 2})).check(frame).tables
+    assert counts.groups == {"persons": 1, "records": 7}  # a: 8 to 2; b: 3 to 2
+    assert sums.groups == {"persons": 1, "records": 4}  # all records of two cells
+    told = hf.job(spec(tmp_path, {"max_records": 9, "max_groups": 3})).check(frame)
+    assert told.tables[0].groups == {"persons": 1, "records": 2}
+    assert "max_groups: 1 persons are in more cells than are counted; 2 records are left out." in str(told)
+    assert all(each.groups == {} for each in hf.job(spec(tmp_path, {"max_records": 3})).check(frame).tables)
+    nothing = hf.job(spec(tmp_path, {"max_groups": 4})).check(records(("a", "A1", 1), ("a", "B1", 1)))
+    assert nothing.tables[0].groups == {"persons": 0, "records": 0}
+    assert "max_groups" not in str(nothing)
+
+
 @pytest.mark.parametrize(
     ("unit", "more", "words"),
     [

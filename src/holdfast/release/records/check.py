@@ -62,7 +62,8 @@ class CheckedTable:
     `fitting`, `missing` and `outside` are numbers of records. `foreign` lists the most frequent values outside the
     domain, of `different` ones by columns. `figures`: the exact figures of the spec, and their true values, of `exact`.
     `elsewhere`: by levels, rows that name another place than the domain gives their lowest one, and what one of them
-    says. `cut`: by levels, the largest part of a sum that its bounds take away or add.
+    says. `cut`: by levels, the largest part of a sum that its bounds take away or add. `groups`: persons in more cells
+    than max_groups lets them be counted in, and records that fit and are not counted for it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class CheckedTable:
     elsewhere: dict[str, tuple[int, str]]
     spellings: tuple[tuple[str, ...], ...]
     cut: dict[str, float]
+    groups: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,9 @@ class Check:
 
     def _table(self, table: CheckedTable) -> list[str]:
         told = [f"{_counted(table.fitting)} fit."]
+        if any(table.groups.values()):
+            persons, left = table.groups["persons"], _counted(table.groups["records"])
+            told.append(f"max_groups: {persons:,} persons are in more cells than are counted; {left} are left out.")
         for level, part in table.cut.items():
             told.append(f"The bounds change sums of {level!r} by up to {100 * part:.2g} %.")
         for level, (rows, one) in table.elsewhere.items():
@@ -232,6 +237,7 @@ def check(job: Laid, source: Any = None) -> Check:
             _table(engine, i, table, numbers[i].tolist(), counted.cells, used, _elsewhere(engine, job, source, table))
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
         )
+        limited = _limited(engine, job, tables, int(kept or 0))
         persons, rows = _persons(engine, job, source), _rows(engine, job, source)
         alone = 0
         if persons is None and not job.spec.data.rows_are_records:
@@ -239,7 +245,7 @@ def check(job: Laid, source: Any = None) -> Check:
         numberless = _numberless(engine, job, source) - int(row[0]) if sums_of(job.tables) else 0
         households = {words: many for table in linked for words, many in faults(engine, job, table).items() if many}
     nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
-    tables = _cut(job, source, tables, [counted.cells for counted in filled])
+    tables = _cut(job, source, limited, [counted.cells for counted in filled])
     rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
     counted = (int(row[0]), int(kept or 0), nulls, rules, tables)
     return Check(job.title, *counted, persons, households, rows, alone, numberless)
@@ -303,7 +309,29 @@ def _table(
         elsewhere,
         tuple(spellings),
         {},
+        {},
     )
+
+
+def _limited(
+    engine: duckdb.DuckDBPyConnection, job: Laid, tables: tuple[CheckedTable, ...], kept: int
+) -> tuple[CheckedTable, ...]:
+    """Say what max_groups takes away: of a count also further records in one cell, of a sum none of these."""
+    groups = groups_of(job)
+    if groups is None:
+        return tables
+    person, cells = f"t{len(columns_of(job.tables))}", [f"cell{number}" for number in range(len(tables))]
+    records, fit = addressed(engine, job.tables, person), " AND ".join(f"{cell} >= 0" for cell in cells)
+    found = []
+    for checked, table, cell in zip(tables, job.tables, cells, strict=True):
+        most = groups.records if table.layout.asked.sum_of is None else kept
+        counted = groups.words(records, person, cell, "n", fit, cells, (0, most))
+        more = f"GROUP BY {as_person(person, 'VARCHAR')} HAVING count(DISTINCT {cell}) > {groups.most}"
+        persons = f"SELECT count(*) FROM (SELECT 1 FROM ({records}) WHERE {fit} {more})"
+        left = f"SELECT sum(n) FILTER (WHERE {fit}) FROM ({counted}) AS counted({', '.join([*cells, 'n'])})"
+        (row,) = engine.execute(f"SELECT ({persons}), {kept} - coalesce(({left}), 0)").fetchall()
+        found.append(replace(checked, groups={"persons": int(row[0]), "records": int(row[1])}))
+    return tuple(found)
 
 
 #: How many times as far as the bounds numbers are added up to see what the bounds do.
