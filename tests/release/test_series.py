@@ -5,12 +5,16 @@ import json
 import shutil
 
 import numpy as np
+import polars as pl
 import pytest
 
 import holdfast as hf
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.spec.spec import read_spec
 from holdfast.release.standalone_verifier import facts
+from holdfast.release.table.laid import laid
 
 MONTHS = [f"2026-{number:02d}" for number in range(1, 5)]
 
@@ -340,3 +344,16 @@ def test_a_changed_certificate_contradicts_itself(desk, change):
     else:
         series[change] = 3 if change == "several" else "other"
     assert next(facts.series(told), None) is not None
+
+
+@pytest.mark.parametrize("names", [("Jan", "Feb", "Mar"), ("9", "10", "11")])
+def test_first_periods_are_those_of_the_list_and_not_of_the_alphabet(desk, names):
+    """Each period has its records and those of all before it, as they are when it is published."""
+    unit = {"column": "rider", "max_records": 2, "max_periods": 1}
+    time = {"column": "month", "periods": list(names), "key": str(desk / "series.key")}
+    made = laid(read_spec(spec(desk, privacy={"rho": 2, "unit": unit}, time=time)))[0]
+    rows = [{"month": name, "borough": "N", "zone": "N1", "rider": "a"} for name in names for _ in range(3)]
+    counted = [
+        tabulate(made, pl.DataFrame(rows[: 3 * number + 3]), period=name)[0].sum() for number, name in enumerate(names)
+    ]
+    assert counted == [2, 0, 0]

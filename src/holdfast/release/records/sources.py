@@ -32,6 +32,7 @@ class Persons:
 
     `nobody`: whether records without a value are left out; otherwise nothing is counted if there is one. `period`: the
     number of the column asked for that names periods: so many are kept in each of them, of the first `periods`.
+    `order`: the names of all periods where they do not follow each other as texts.
     """
 
     column: str
@@ -40,6 +41,7 @@ class Persons:
     nobody: bool
     period: int | None = None
     periods: int | None = None
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Rows:
         times = "1" if self.times is None else quoted_name(self.times)
         number = "count(*)" if self.times is None else f"CASE WHEN bool_and({times} IS NOT NULL) THEN sum({times}) END"
         if asked.persons is not None:
-            records = f"({_kept(asked.persons, records, ', '.join(raw), kinds)})"
+            records = f"({_kept(asked, asked.persons, records, ', '.join(raw), kinds)})"
             number, times = "CASE WHEN bool_and(person IS NOT NULL) THEN count(*) END", "1"
         elif asked.sums:
             records = f"(SELECT {', '.join(raw)}{'' if self.times is None else f', {times}'} FROM {records})"
@@ -250,7 +252,7 @@ def in_steps(column: str, kind: str, asked: Added) -> str:
     return f"(CASE WHEN isfinite({number}) THEN greatest({low}, least({high}, {within})) END)::HUGEINT"
 
 
-def _kept(persons: Persons, records: str, used: str, kinds: Mapping[str, str]) -> str:
+def _kept(asked: Asked, persons: Persons, records: str, used: str, kinds: Mapping[str, str]) -> str:
     """Keep at most max_records records of each person, whatever other persons' records are.
 
     Equal records of one person are numbered, so that the choice among copies is fair; the number depends on that
@@ -263,10 +265,16 @@ def _kept(persons: Persons, records: str, used: str, kinds: Mapping[str, str]) -
     somebody = "WHERE person IS NOT NULL" if persons.nobody else ""
     numbered = f"SELECT *, row_number() OVER (PARTITION BY person, record) AS copy FROM ({copies}) {somebody}"
     mark = f"sha256(concat_ws(chr(31), '{key}', person, copy, record))"
-    within = "person" if persons.period is None else f"person, c{persons.period}"
-    ranked = f"row_number() OVER (PARTITION BY {within} ORDER BY {mark}) <= {persons.max_records}"
-    if persons.periods is not None:
-        ranked += f" AND dense_rank() OVER (PARTITION BY person ORDER BY c{persons.period}) <= {persons.periods}"
+    within, first = "person", ""
+    if persons.period is not None:
+        name = as_text(f"c{persons.period}", kinds[asked.columns[persons.period]])
+        place, listed = name, ", ".join(f"'{quoted_text(each)}'" for each in persons.order)
+        if listed:  # texts have another order than periods called Jan and Feb, or 9 and 10
+            place = f"list_position([{listed}], {name})"
+        within = f"person, {name}"
+        if persons.periods is not None:
+            first = f" AND dense_rank() OVER (PARTITION BY person ORDER BY {place}) <= {persons.periods}"
+    ranked = f"row_number() OVER (PARTITION BY {within} ORDER BY {mark}) <= {persons.max_records}{first}"
     return f"SELECT * FROM ({numbered}) QUALIFY {ranked}"
 
 
