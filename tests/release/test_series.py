@@ -357,3 +357,24 @@ def test_first_periods_are_those_of_the_list_and_not_of_the_alphabet(desk, names
         tabulate(made, pl.DataFrame(rows[: 3 * number + 3]), period=name)[0].sum() for number, name in enumerate(names)
     ]
     assert counted == [2, 0, 0]
+
+
+def test_one_key_beside_two_specs_draws_no_noise_twice(desk):
+    """The noise of a late month does not follow from its records: with that of another series it would be a leak."""
+    time = {"column": "month", "periods": 2, "first": "2026-01", "key": str(desk / "series.key")}
+    wide = {"privacy": {"rho": 0.02}, "time": time}
+    first, other = (
+        job(desk, title=name, output=str(desk / name), ledger=str(desk / f"{name}.sqlite"), **wide)
+        for name in ("one", "two")
+    )
+    drawn = [[made.release(period=month).table()._draw for month in MONTHS[1::-1]] for made in (first, other)]
+    for one, two in zip(*drawn, strict=True):
+        assert np.abs(one - two).max() > 2
+
+
+def test_the_key_of_another_dataset_is_refused_before_the_charge(desk):
+    job(desk).release(period="2026-01")
+    data = {"source": str(desk / "trips.csv"), "domain": str(desk / "zones.csv"), "name": "others"}
+    with pytest.raises(hf.Refused, match="another key"):
+        job(desk, data=data, output=str(desk / "apart")).release(period="2026-01")
+    assert len(Ledger(desk / "book.sqlite").entries()) == 1

@@ -89,17 +89,17 @@ def release_period(
                 run.charge(series=fixed)
             _refuse_other_statements(run, fixed)
             with _saying(period):
-                mark, position = _mark(keys, period, answers), names.index(period)
+                # One key file may lie beside several specs: what one of them draws tells nothing of another's noise.
+                own = Keys.drawn_from(keys.at("series", spec.hash, job.dataset))
+                mark, position = _mark(own, period, answers), names.index(period)
                 marks = begin_period(run.ledger, run.identity, period, position, mark, run.when)
                 run = _in_period(run, fixed, period, marks)
                 step("drawing the tables")
-                stream = _streams(keys, names, marks)
-                kept = _noise_marks(run.job, keys, names[: position + 1], stream, marks)
+                stream = _streams(own, names, marks)
+                kept = _noise_marks(run.job, own, names[: position + 1], stream, marks)
                 keep_noise(run.ledger, run.identity, kept, run.when)
                 drawn = [
-                    draw(
-                        each.mechanism, each.mechanism.checked(truth), stream(each.name), keys.at("ties", period, mark)
-                    )
+                    draw(each.mechanism, each.mechanism.checked(truth), stream(each.name), own.at("ties", period, mark))
                     for each, truth in zip(run.job.tables, answers, strict=True)
                 ]
                 finish(run, drawn, answers, past, disclosed, work, end, step, aside)
@@ -111,7 +111,7 @@ def release_period(
 
 def _known(run: Run, key: Path) -> tuple[Keys, bytes | None, Entry | None]:
     """The keys of a series, their secret where it is new, and the charge; refused where these are of different ones."""
-    charges = [each for each in run.ledger.entries(run.job.dataset) if each.series is not None]
+    charges = [each for each in run.ledger.entries() if each.series is not None]
     secret = None
     try:
         keys = Keys.of(bytes.fromhex(read_plain(key).decode("ascii").strip()))
@@ -121,7 +121,9 @@ def _known(run: Run, key: Path) -> tuple[Keys, bytes | None, Entry | None]:
     except (OSError, ValueError):
         raise Refused(f"{key} is no secret key of a series, or cannot be read") from None
     entry = next((each for each in charges if each.release == keys.fingerprint), None)
-    if entry is None and any(each.spec_hash == run.job.spec.hash for each in charges):
+    if entry is None and any(
+        (each.dataset, each.spec_hash) == (run.job.dataset, run.job.spec.hash) for each in charges
+    ):
         raise Refused(LOST.format(key=key))
     for folder in sorted(run.folder.iterdir()) if run.folder.is_dir() else ():
         if not (folder / FILE).is_file():
