@@ -193,6 +193,10 @@ def test_figures_known_without_noise(folders, tmp_path):
     (tmp_path / "other.csv").write_text("street,value\nHigh,8\n")
     with pytest.raises(hf.Refused, match="'street' that no folder has"):
         hf.combine(folders / "onto", folders / "zones", known=tmp_path / "other.csv")
+    for odd in ("1e400", "1e999999999", "nan", "", "many"):
+        (tmp_path / "odd.csv").write_text(f"zone,value\nn1,{odd}\n")
+        with pytest.raises(hf.Refused, match="must be a CSV or Parquet file of figures"):
+            hf.combine(folders / "onto", folders / "zones", known=tmp_path / "odd.csv")
     (tmp_path / "against.csv").write_text("borough,value\nNorth,1000\n")
     with pytest.raises(hf.Refused, match="exact figures contradict each other"):
         hf.combine(folders / "onto", folders / "exact", known=tmp_path / "against.csv")

@@ -121,9 +121,7 @@ def _known(run: Run, key: Path) -> tuple[Keys, bytes | None, Entry | None]:
     except (OSError, ValueError):
         raise Refused(f"{key} is no secret key of a series, or cannot be read") from None
     entry = next((each for each in charges if each.release == keys.fingerprint), None)
-    if entry is None and any(
-        (each.dataset, each.spec_hash) == (run.job.dataset, run.job.spec.hash) for each in charges
-    ):
+    if entry is None and any(each.spec_hash == run.job.spec.hash for each in charges):
         raise Refused(LOST.format(key=key))
     for folder in sorted(run.folder.iterdir()) if run.folder.is_dir() else ():
         if not (folder / FILE).is_file():

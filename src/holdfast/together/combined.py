@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Number, Refused, of_type, path_of, probability, reals
+from holdfast.arguments import LARGEST, Number, Refused, of_type, path_of, probability, reals
 from holdfast.arrays import Floats
 from holdfast.constraints import equals, nonnegative
 from holdfast.domains.data_frames import frame_of
@@ -339,11 +339,16 @@ def _who(table: LoadedTable, releases: Sequence[LoadedRelease]) -> str:
 
 def _known(path: Path, others: Sequence[Measured], unit: Fraction) -> Measured:
     """Figures of a public file, CSV or Parquet: names as the folders have them, and the column 'value'."""
+    wrong = Refused(f"{path} must be a CSV or Parquet file of figures, with names and a column 'value'")
     try:
         columns = dict(read_csv(path) if path.suffix == ".csv" else read_parquet(path))
-        values = np.asarray([Fraction(str(each)) for each in columns.pop(VALUE).tolist()])
-    except (KeyError, ValueError, OSError, duckdb.Error):
-        raise Refused(f"{path} must be a CSV or Parquet file of figures, with names and a column 'value'") from None
+        listed = columns.pop(VALUE).tolist()
+        small = all(abs(float(each)) < LARGEST for each in listed)
+    except (KeyError, TypeError, ValueError, OSError, duckdb.Error):
+        raise wrong from None
+    if not small:
+        raise wrong
+    values = np.asarray([Fraction(str(each)) for each in listed])
     return Measured.known(path.name, columns, np.asarray(values / unit, dtype=np.float64), others)
 
 
