@@ -378,3 +378,16 @@ def test_the_key_of_another_dataset_is_refused_before_the_charge(desk):
     with pytest.raises(hf.Refused, match="another key"):
         job(desk, data=data, output=str(desk / "apart")).release(period="2026-01")
     assert len(Ledger(desk / "book.sqlite").entries()) == 1
+
+
+def test_no_period_comes_late_where_persons_count_in_their_first_ones(desk):
+    """Whoever has records in it may have counted in a later one, whose source did not have them."""
+    time = {"column": "month", "periods": 3, "first": "2026-01", "key": str(desk / "series.key")}
+    unit = {"column": "rider", "max_records": 2, "max_periods": 1}
+    made = job(desk, privacy={"rho": 2, "unit": unit}, time=time)
+    made.release(period="2026-02")
+    with pytest.raises(hf.Refused, match="comes after later periods") as refused:
+        made.release(period="2026-01")
+    assert "is begun" not in "".join(getattr(refused.value, "__notes__", []))
+    assert not (desk / "out" / "2026-01").exists()
+    made.release(period="2026-03")

@@ -92,7 +92,8 @@ def release_period(
                 # One key file may lie beside several specs: what one of them draws tells nothing of another's noise.
                 own = Keys.drawn_from(keys.at("series", spec.hash, job.dataset))
                 mark, position = _mark(own, period, answers), names.index(period)
-                marks = begin_period(run.ledger, run.identity, period, position, mark, run.when)
+                ordered = spec.privacy.unit is not None and fixed["several"] < len(names)
+                marks = begin_period(run.ledger, run.identity, period, position, mark, run.when, ordered)
                 run = _in_period(run, fixed, period, marks)
                 step("drawing the tables")
                 stream = _streams(own, names, marks)
@@ -255,6 +256,6 @@ def _saying(period: str) -> Iterator[None]:
         with told(f"the tables of {period} cannot be written"):
             yield
     except BaseException as error:
-        if not isinstance(error, Refused) or "nothing is drawn twice" not in str(error):
+        if not isinstance(error, Refused) or "nothing is drawn" not in str(error):
             error.add_note(f"the ledger keeps the charge of the series, and {period} is begun: {BEGUN}")
         raise

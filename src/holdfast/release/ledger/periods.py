@@ -20,16 +20,18 @@ def periods_of(ledger: Ledger, series: str) -> Told:
     return _told([row for row in ledger.rows() if row.key.split(" ")[0] == series])
 
 
-def begin_period(ledger: Ledger, series: str, period: str, position: int, mark: str, when: str) -> Told:
+def begin_period(ledger: Ledger, series: str, period: str, position: int, mark: str, when: str, ordered: bool) -> Told:
     """Say, before anything of it is drawn, from which records a period is; durable on return, and said once.
 
-    Returned is what all periods say. A period that comes after later ones is drawn as it was left out before.
+    Returned: what all say. A late period is drawn as it was left out; refused where persons' first ones count, `ordered`.
     """
     with ledger.writing() as (mine, add):
         told = _told(mine.about(series))
         known = told.get(("period", period))
         if known is None:
             late = any(kind == "period" and each["position"] > position for (kind, _), each in told.items())
+            if late and ordered:
+                raise Refused(f"{period} comes after later periods, and persons count in their first: nothing is drawn")
             known = {"position": position, "data": mark, "late": late}
             add("period", known, at=when, key=f"{series} {period}")
         elif known["data"] != mark:

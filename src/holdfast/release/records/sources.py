@@ -31,8 +31,7 @@ class Persons:
     """Of each value of a column at most so many records are kept, by the order of a keyed hash.
 
     `nobody`: whether records without a value are left out; otherwise nothing is counted if there is one. `period`: the
-    number of the column asked for that names periods: so many are kept in each of them, of the first `periods`.
-    `order`: the names of all periods where they do not follow each other as texts.
+    number of the column of periods: so many are kept in each of the first `periods`, in the `order` of a list or texts.
     """
 
     column: str
@@ -268,9 +267,8 @@ def _kept(asked: Asked, persons: Persons, records: str, used: str, kinds: Mappin
     within, first = "person", ""
     if persons.period is not None:
         name = as_text(f"c{persons.period}", kinds[asked.columns[persons.period]])
-        place, listed = name, ", ".join(f"'{quoted_text(each)}'" for each in persons.order)
-        if listed:  # texts have another order than periods called Jan and Feb, or 9 and 10
-            place = f"list_position([{listed}], {name})"
+        listed = ", ".join(f"'{quoted_text(each)}'" for each in persons.order)  # 9 and 10, Jan and Feb are no texts
+        place = f"list_position([{listed}], {name})" if listed else name
         within = f"person, {name}"
         if persons.periods is not None:
             first = f" AND dense_rank() OVER (PARTITION BY person ORDER BY {place}) <= {persons.periods}"

@@ -219,8 +219,7 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
         if job.spec.period_column in columns:
             raise job.spec.at["time"]["column"].refuse("the column of the periods cannot be one of a table too")
         if persons is not None and unit is not None:
-            listed = None if job.spec.time is None else job.spec.time.periods
-            order = listed if isinstance(listed, tuple) else ()
+            order = () if job.spec.time is None or isinstance(job.spec.time.periods, int) else job.spec.time.periods
             persons = replace(persons, period=len(columns), periods=unit.max_periods, order=order)
         columns = (*columns, job.spec.period_column)
     sums = tuple((called.get(each.column, each.column), each) for each in sums_of(job.tables))
