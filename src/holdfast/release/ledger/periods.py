@@ -23,7 +23,7 @@ def periods_of(ledger: Ledger, series: str) -> Told:
 def begin_period(ledger: Ledger, series: str, period: str, position: int, mark: str, when: str, ordered: bool) -> Told:
     """Say, before anything of it is drawn, from which records a period is; durable on return, and said once.
 
-    Returned: what all say. A late period is drawn as it was left out; refused where persons' first ones count, `ordered`.
+    Returns what all say. A late period is drawn as it was left out; refused if persons' first ones count (`ordered`).
     """
     with ledger.writing() as (mine, add):
         told = _told(mine.about(series))
