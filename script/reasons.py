@@ -70,7 +70,7 @@ CHECKED = {
     "statements composed": ("basic_composition zcdp_composition", "ε, δ and ρ"),
     "by group privacy": ("group_privacy group_privacy_pure", "ε and δ"),
     "ε and δ add": ("basic_composition", ""),
-    "ρ adds, order by order": ("zcdp_composition order_composition", ""),
+    "ρ adds, order by order": ("zcdp_composition order_composition", "not ε·tanh(ε/2) for pure ε"),
     "a public coin chooses": ("mixture mixture_of_images", "ε and δ"),
     "one removed and one added": ("group_privacy group_privacy_pure", "ε and δ"),
     "on the lattice of what the exact figures leave open": ("lattice_gaussian zcdp_to_dp", ""),

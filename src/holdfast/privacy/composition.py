@@ -244,7 +244,7 @@ def _sums(parts: Counted) -> dict[str, Any]:
     if rho is not None:
         mixed = any(part.rho is None for part, _ in parts)
         extra = ", pure ε counting as ε·tanh(ε/2)" if mixed else ""
-        reasons.append(f"ρ adds, order by order (Bun–Steinke 2016, Lemma 1.7; Mironov 2017, Prop 1{extra})")
+        reasons.append(f"ρ adds, order by order (Bun–Steinke 2016, Lemma 1.7; Mironov 2017, Prop 1){extra}")
     if mu is not None:
         reasons.append("μ² adds (Dong–Roth–Su 2022, Corollary 3.3)")
     because = f"{_count(parts)} statements composed: {'; '.join(reasons)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from holdfast.release.storage.files import read_plain
 
 def periods_in(folder: Path) -> dict[str, Certificate]:
     """The certificates of a series in a folder, by its folders in the order of periods; none where it is no series."""
-    if (folder / FILE).exists() or not folder.is_dir():
+    if not os.path.isdir(folder) or os.path.lexists(folder / FILE):  # neither minds a name that is too long
         return {}
     found = [(each.name, read_certificate(each)) for each in sorted(folder.iterdir()) if (each / FILE).is_file()]
     of_series = [(name, each) for name, each in found if each.series is not None]
