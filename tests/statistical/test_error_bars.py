@@ -8,6 +8,7 @@ import holdfast as hf
 from holdfast.mechanism.published.error_bars import certain
 from holdfast.mechanism.published.linear_estimates import linear_part
 from holdfast.noise.spread import bounded_quantiles
+from holdfast.release.certificate.comparing import Summed, ratio_apart
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2, 2])
 QUERY = hf.counts(TREE)
@@ -128,3 +129,30 @@ def test_the_bound_for_very_many_outputs_is_above_the_quantile_of_every_sum(law,
             above = int((errors > limit).sum())
             assert above <= stats.binom.isf(RARE, len(errors), 1 - p)
             assert limit < 9 * max(deviation, 1)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_means_cover_at_small_counts_as_often_as_they_say(law):
+    """Sums and counts have noise of their own; ends of half the width are seen."""
+    counts, sums, releases, stream = np.array([1, 6, 40, 900]), np.array([7, 31, 333, 6000]), 100, hf.seeded(7)
+    noise = [hf.gaussian, hf.laplace][law == "laplace"]
+    budget = "rho" if law == "gaussian" else "epsilon"
+    made = [noise(hf.histogram(4), **{budget: much}) for much in (0.5, 0.01)]
+    studies = [each.simulate(np.zeros(4, dtype=int), 2_000, stream) for each in made]
+    inside, near, ended = np.zeros(4, dtype=int), np.zeros(4, dtype=int), np.zeros(4, dtype=int)
+    for _ in range(releases):
+        bars = [each.release(truth, rng=stream).error_bars for each, truth in zip(made, (counts, sums), strict=True)]
+        for i in range(4):
+            weights = np.eye(4)[i]
+            below, above = (
+                Summed(float(weights @ bar.centre), weights, bar, bar.certain(weights), lambda drawn=drawn: drawn)
+                for bar, drawn in zip(bars, studies, strict=True)
+            )
+            _, (low, high) = ratio_apart(above, below, 0.025)
+            mean, middle = sums[i] / counts[i], above.centre / (below.centre or 1)
+            inside[i] += low <= mean <= high
+            ended[i] += np.isfinite([low, high]).all()
+            near[i] += abs(mean - middle) <= (high - low) / 4
+    assert (inside >= stats.binom.ppf(RARE, releases, 0.95)).all()
+    assert ended[0] < releases / 2 < ended[2]  # where there may be no record, no end is told
+    assert near[3] < stats.binom.ppf(RARE, releases, 0.95)
