@@ -446,7 +446,7 @@ def test_piped_output_has_no_colours(folder):
     assert called("release", "spec.yaml").exit_code == 0
     command = [sys.executable, "-m", "holdfast.cli", "explain", "out"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "What is given away" in found.stdout
+    assert "Who is protected" in found.stdout
     assert "\x1b" not in found.stdout + found.stderr
 
 
