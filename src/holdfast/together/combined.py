@@ -301,7 +301,7 @@ def combine(
     """
     given: list[tuple[Folder, tuple[str, str] | None]] = [(folder, None) for folder in folders]
     kind: Any = Mapping  # an abstract type, which an annotation of a type does not take
-    divided: Mapping[str, Mapping[str, Folder]] = of_type("parts", parts or {}, kind)
+    divided: Mapping[str, Mapping[str, Folder]] = of_type("parts", {} if parts is None else parts, kind)
     for column, labelled in divided.items():
         of_column = of_type(f"parts[{column!r}]", labelled, kind)
         given += [(folder, (str(column), str(label))) for label, folder in of_column.items()]
