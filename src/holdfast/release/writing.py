@@ -335,10 +335,7 @@ def data_package(certificate: Certificate) -> str:
         if table.measurements_csv is not None:
             noisy = {
                 "standard_deviation": ("number", f"standard deviation of the noise in count{_unit(table)}"),
-                "count": (
-                    "number",
-                    f"the noisy answer from which the table was made; it can be negative{_unit(table)}",
-                ),
+                "count": ("number", f"the noisy answer behind the table; it can be negative{_unit(table)}"),
             }
             named = number_of if table.runs else names
             resources.append(
