@@ -52,7 +52,7 @@ BUDGET = {
     "queries": 4_460,
     "randomness": 350,
     "refinement": 960,
-    "release": 24_300,
+    "release": 24_350,
     "rooms": 50,
     "subspace": 1_800,
     "system": 240,

@@ -72,7 +72,8 @@ class Series:
         """Release one period, from 1; with the same truth and keys it is the same again.
 
         Law: noise that follows from the keys and the period alone. Guarantee: `guarantee`, for all periods together,
-        as long as no period is released for two truths: nobody but the caller can see to that.
+        as long as no period is released for two truths, and the keys serve no other series: differences would be exact.
+        Nobody but the caller can see to that.
         """
         mechanism, secret = self.at(period), of_type("keys", keys, Keys)
         drawn = draw(mechanism, mechanism.checked(truth), lambda t: secret.at("period", t), secret.at("ties", period))
