@@ -126,7 +126,7 @@ def test_the_curator_sees_what_max_groups_takes_away(tmp_path):
     assert sums.groups == {"persons": 1, "records": 4}  # all records of two cells
     told = hf.job(spec(tmp_path, {"max_records": 9, "max_groups": 3})).check(frame)
     assert told.tables[0].groups == {"persons": 1, "records": 2}
-    assert "max_groups: 1 persons are in more cells than are counted; 2 records are left out." in str(told)
+    assert "max_groups: 1 person is in more cells than are counted; 2 records left out." in str(told)
     assert all(each.groups == {} for each in hf.job(spec(tmp_path, {"max_records": 3})).check(frame).tables)
     nothing = hf.job(spec(tmp_path, {"max_groups": 4})).check(records(("a", "A1", 1), ("a", "B1", 1)))
     assert nothing.tables[0].groups == {"persons": 0, "records": 0}

@@ -184,7 +184,8 @@ class Check:
         told = [f"{_counted(table.fitting)} fit."]
         if any(table.groups.values()):
             persons, left = table.groups["persons"], _counted(table.groups["records"])
-            told.append(f"max_groups: {persons:,} persons are in more cells than are counted; {left} are left out.")
+            who = f"{persons:,} person{'s are' if persons != 1 else ' is'}"
+            told.append(f"max_groups: {who} in more cells than are counted; {left} left out.")
         for level, part in table.cut.items():
             told.append(f"The bounds change sums of {level!r} by up to {100 * part:.2g} %.")
         for level, (rows, one) in table.elsewhere.items():
