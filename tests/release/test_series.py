@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import holdfast as hf
+from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
@@ -213,6 +214,21 @@ def test_two_processes_at_once_charge_once(desk):
     assert str(desk / "out" / "2026-02") in said
     assert len(Ledger(desk / "book.sqlite").entries()) == 1
     assert verify(desk / "out" / "2026-02").ok
+
+
+def test_two_first_releases_at_once_charge_once(desk):
+    def one(period):
+        try:
+            return str(job(desk).release(period=period).folder)
+        except hf.Refused as refusal:
+            return str(refusal)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as both:
+        said = list(both.map(one, ["2026-01", "2026-02"]))
+    assert any(str(desk / "out") in each for each in said)
+    assert len(Ledger(desk / "book.sqlite").entries()) == 1
+    with pytest.raises(hf.Refused, match=r"name one of the releases in it, as .*2026-0"):
+        read_certificate(desk / "out")
 
 
 def test_persons_count_in_their_first_periods(desk):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, later
 from holdfast.mechanism.correlated.over_time import AdditiveOverTime
 from holdfast.mechanism.correlated.series import draw, noise_of
 from holdfast.noise.over_time import Factor
@@ -84,7 +84,10 @@ def release_period(
             if entry is None:
                 step("charging the ledger, once for all periods")
                 if secret is not None:
-                    write_private(key, f"{secret.hex()}\n".encode(), 0o400)
+                    try:
+                        write_private(key, f"{secret.hex()}\n".encode(), 0o400)
+                    except Refused as refusal:
+                        raise later(refusal) if os.path.lexists(key) else refusal from None
                     sync_folder(key.parent)
                 run.charge(series=fixed)
             _refuse_other_statements(run, fixed)

@@ -135,7 +135,9 @@ def read_certificate(folder: Path, text: bytes = b"") -> Certificate:
     try:
         found = json_of(text or read_plain(path))
     except FileNotFoundError:
-        raise Refused(f"{folder} holds no {FILE}: name the folder of a release") from None
+        below = min(folder.glob(f"*/{FILE}"), default=None)
+        what = "name the folder of a release" if below is None else f"name one of the releases in it, as {below.parent}"
+        raise Refused(f"{folder} holds no {FILE}: {what}") from None
     except OSError as error:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise Refused(f"{path} cannot be read: {why}") from None
