@@ -69,7 +69,9 @@ SPECS = {
         [tree("count: n", "epsilon: 1, unit: record"), tree("", f"{PERSONS}, max_records: 3}}")],
     ),
     "persons without a limit": (
-        tree("", f"{PERSONS}}}"), "unit.max_records: this key is missing", [tree("", f"{PERSONS}, max_records: 3}}")]
+        tree("", f"{PERSONS}}}"),
+        "how many records of a person are kept, max_records, or in how many cells, max_groups",
+        [tree("", f"{PERSONS}, {key}: 3}}") for key in ("max_records", "max_groups")],
     ),
     "constraints that cannot hold": (
         tree(rest="hold: [consistent, {between: {low: 5, at: [N1]}}, {impossible: [N1]}]"),

@@ -23,8 +23,8 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.error_model import ErrorModel
 from holdfast.noise.independent import LAWS, Independent
 from holdfast.noise.inversion import Characteristic
-from holdfast.noise.spread import Spread
-from holdfast.randomness import Stream
+from holdfast.noise.spread import Spread, simulated_spread
+from holdfast.randomness import Stream, seeded
 from holdfast.trees.circles.errors.marginals import Marginals
 from holdfast.trees.circles.sampler import Sampler, reaches
 from holdfast.trees.shape.forest import Forest
@@ -152,18 +152,17 @@ def _public_sampler(problem: Problem) -> Sampler:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Errors from the messages where the law does not depend on the data: those of the numbers, with signs."""
+    """Errors where the law does not depend on the data: from the messages, simulated where cells are tied."""
     ties = _ties(problem)
     assert ties is not None
     if problem.depends_on_data:
         return None
+    if np.unique(ties.place).size < problem.law.n or (ties.group < 0).any():  # readers have no law for these
+        return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))
     found, sums = Marginals(_public_sampler(problem)), TreeSums(ties.forest, ties.law)
-    first = np.unique(ties.place, return_index=True)
 
     def at_leaves(weights: Floats) -> Floats:
-        result = np.zeros(problem.law.n)
-        result[first[1]] = sums.at_leaves(ties.summed(weights))[first[0]]
-        return result
+        return np.asarray(sums.at_leaves(ties.summed(weights))[ties.place])
 
     characteristic = Characteristic(
         lambda weights, frequencies: found.characteristic(ties.summed(weights), frequencies),
